@@ -1,0 +1,15 @@
+"""The one exception that users meet: what is wrong, where, and what to do about it."""
+
+from __future__ import annotations
+
+
+class SubdpError(Exception):
+    """Something the user can put right: bad data, a missing file, an impossible request.
+
+    Its text reads `file:line: what is wrong (what to do)`. The command line prints it without a traceback.
+    """
+
+    def __init__(self, reason: str, *, where: str | None = None, line: int | None = None, hint: str | None = None):
+        self.reason, self.where, self.line, self.hint = reason, where, line, hint
+        place = "" if where is None else f"{where}: " if line is None else f"{where}:{line}: "
+        super().__init__(f"{place}{reason}" + (f" ({hint})" if hint else ""))
