@@ -1,0 +1,96 @@
+"""Opening what users name (`path`, `path.gz`, `-`) and writing so that no half-written file bears the final name.
+
+Standard library only; every module that reads or writes a file comes through here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+from subdp.errors import SubdpError
+
+Source: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes]
+"""A path (`.gz` is unpacked), `-` for standard input or output, or an open file."""
+
+
+def name_of(source: Source) -> str:
+    """The name by which errors speak of a source."""
+    if isinstance(source, str | os.PathLike):
+        return "<stdin>" if os.fspath(source) == "-" else os.fspath(source)
+    return str(getattr(source, "name", "<file>"))
+
+
+def open_input(source: Source) -> IO[Any]:
+    """Open a path for reading bytes, or hand back a file that is open already."""
+    if not isinstance(source, str | os.PathLike):
+        return source
+    if os.fspath(source) == "-":
+        return sys.stdin.buffer
+    path = Path(source)
+    try:
+        opener: Any = gzip.open if path.suffix == ".gz" else open
+        stream: IO[bytes] = opener(path, "rb")
+        return stream
+    except FileNotFoundError:
+        raise SubdpError("no such file", where=name_of(source), hint="check the path") from None
+    except IsADirectoryError:
+        raise SubdpError("this is a folder, not a file", where=name_of(source), hint="name a file in it") from None
+    except OSError as error:
+        raise SubdpError(f"cannot be opened: {error.strerror}", where=name_of(source)) from None
+
+
+@contextlib.contextmanager
+def open_output(target: Source) -> Iterator[IO[Any]]:
+    """Write to a path all or nothing: the file appears under its name only when complete and on disk.
+
+    `-` is standard output; an open file is written to as it is; `.gz` is compressed, the same bytes every time.
+    """
+    if not isinstance(target, str | os.PathLike):
+        yield target
+        return
+    if os.fspath(target) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(target)
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise SubdpError(
+            f"cannot be written: {error.strerror}", where=str(path), hint="check that the folder exists and is writable"
+        ) from None
+    try:
+        with os.fdopen(handle, "wb") as raw:
+            if path.suffix == ".gz":
+                with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
+                    yield packed  # type: ignore[misc]  # a binary file in all but its declared type
+            else:
+                yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def open_text_output(target: Source) -> Iterator[Callable[[str], object]]:
+    """As `open_output`, giving a function that writes text, as UTF-8 where the file takes bytes."""
+    with open_output(target) as output:
+        yield output.write if hasattr(output, "encoding") else lambda text: output.write(text.encode())
+
+
+def _umask() -> int:
+    """The process's file mode mask, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
