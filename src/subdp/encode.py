@@ -1,0 +1,273 @@
+"""Words become vectors: `Encoder` runs any frozen Hugging Face encoder over tokenised sentences.
+
+    encoder = Encoder.load()                                # the bundled one; or "xlm-roberta-base", or a folder
+    for encoded in encoder.encode([["It", "rains"]], layers=[7]):
+        encoded.vectors                                     # [layers, subwords, hidden]
+
+One pass serves both users: the parser's word features (`features.py`) and the alignment's subword vectors
+(`align.py`). Imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from subdp.bundled import FINGERPRINT, bundled_encoder
+from subdp.errors import SubdpError
+from subdp.pretrained import find_folder, hash_folder, load_folder
+
+_BATCH = {"cpu": 1024, "cuda": 16384}  # Subwords (with padding) in a batch: measured on the CPU, see benchmarks.
+_HELD_BYTES = 256 << 20  # What a chunk's results may take, while they wait to go out in the order they came in.
+_MOST_WORDS = 16384  # In a chunk: enough that sorting by length leaves hardly any padding.
+_REMEMBERED_WORDS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """One sentence: the vectors of its subwords at the layers asked for, and which subwords make which word.
+
+    *Shape:* `vectors` [layers, subwords, hidden], `first` and `last` [words]: word w is the subwords `first[w]` to
+    `last[w]`, both included. Every subword belongs to a word, every word has at least one.
+    """
+
+    vectors: NDArray[Any]
+    first: NDArray[np.int32]
+    last: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        if self.vectors.ndim != 3 or self.first.shape != self.last.shape or self.first.ndim != 1:
+            raise ValueError(f"shapes {self.vectors.shape}, {self.first.shape}, {self.last.shape} do not fit together")
+
+    @property
+    def owners(self) -> NDArray[np.int32]:
+        """The word of each subword. *Shape:* [subwords]."""
+        return np.repeat(np.arange(len(self.first), dtype=np.int32), self.last - self.first + 1)
+
+    def word_features(self) -> NDArray[Any]:
+        """First and last subword side by side, in every layer. *Shape:* [words, layers, 2 · hidden]."""
+        ends = np.concatenate([self.vectors[:, self.first], self.vectors[:, self.last]], axis=2)
+        return np.ascontiguousarray(ends.swapaxes(0, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """A stretch of a sentence that the model sees at once, and the part of it that is kept (all in subwords)."""
+
+    sentence: int
+    start: int
+    end: int
+    keep_start: int
+    keep_end: int
+
+
+class Encoder:
+    """A frozen encoder with its tokenizer, on a device. Layers are numbered 0 (embeddings) to `layers` (the last)."""
+
+    def __init__(self, name: str, folder: Path, model: Any, tokenizer: Any):
+        self.name, self.folder = name, folder
+        self.model, self.tokenizer = model.eval().requires_grad_(False), tokenizer
+        self.blocks = _find_blocks(model)
+        self.layers: int = len(self.blocks)
+        self.hidden: int = model.config.hidden_size
+        self.window = _window(model, tokenizer)
+        self.prefix, self.suffix = _special_ids(tokenizer)
+        # Byte-level tokenizers cut a word that follows a space differently; the others mark its start themselves.
+        self._before = "" if _ids(tokenizer, "a") == _ids(tokenizer, " a") else " "
+        self._subwords: dict[str, list[int]] = {}
+        # What stands for a word that the tokenizer makes nothing of.
+        known = (tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.eos_token_id, 0)
+        self._nothing: int = next(number for number in known if number is not None)
+
+    @classmethod
+    def load(
+        cls,
+        name: str | Path = "bundled",
+        device: str | torch.device | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> Encoder:
+        """The bundled encoder, a local model folder, or a model by its Hugging Face name (downloaded when needed).
+
+        Of an encoder-decoder only the encoder is kept. No code that comes with a model is ever run. By default a GPU is
+        used if there is one: CUDA in float16, anything else in float32.
+        """
+        folder = bundled_encoder() if name == "bundled" else find_folder(name)
+        if device is None:
+            device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+        device = torch.device(device)
+        if dtype is None:
+            dtype = torch.float16 if device.type == "cuda" else torch.float32
+        model, tokenizer = load_folder(folder, dtype)
+        return cls(str(name), folder, model.to(device), tokenizer)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of configuration, weights and tokenizer: features made with one encoder never pass for another's."""
+        return FINGERPRINT if self.name == "bundled" else hash_folder(self.folder)
+
+    def encode(self, sentences: Iterable[Sequence[str]], layers: Sequence[int] | None = None) -> Iterator[Encoded]:
+        """Encode tokenised sentences, given out in the order they came in, at the layers asked for (default: all).
+
+        Layers above the highest one asked for are not computed. A sentence longer than the model's window is
+        encoded in overlapping windows and each subword taken where it has most context. Reads ahead: sentences are
+        sorted by length within a chunk, so that batches hold little padding, in bounded memory.
+        """
+        chosen = self.check_layers(layers)
+        words = _HELD_BYTES // (2 * len(chosen) * self.hidden * 4)
+        for chunk in _chunks(sentences, min(words, _MOST_WORDS)):
+            yield from self._encode_chunk(chunk, chosen)
+
+    def check_layers(self, layers: Sequence[int] | None) -> tuple[int, ...]:
+        """The layers asked for, checked; all of them for None."""
+        chosen = tuple(range(self.layers + 1)) if layers is None else tuple(layers)
+        if not chosen or not all(0 <= layer <= self.layers for layer in chosen):
+            raise SubdpError(f"layers {list(chosen)} asked for, but this encoder has layers 0 to {self.layers}")
+        return chosen
+
+    def _encode_chunk(self, chunk: list[Sequence[str]], layers: tuple[int, ...]) -> Iterator[Encoded]:
+        split = self._tokenise(chunk)
+        dtype = np.float16 if self.model.dtype == torch.float16 else np.float32
+        vectors = [np.empty((len(layers), len(ids), self.hidden), dtype) for ids, _ in split]
+        room = self.window - len(self.prefix) - len(self.suffix)
+        spans = [span for number, (ids, _) in enumerate(split) for span in _spans(number, len(ids), room)]
+        spans.sort(key=lambda span: span.end - span.start, reverse=True)
+        for batch in _batches(spans, len(self.prefix) + len(self.suffix), _BATCH.get(self.model.device.type, 4096)):
+            rows = [[*self.prefix, *split[span.sentence][0][span.start : span.end], *self.suffix] for span in batch]
+            states = self._states(rows, layers)
+            for row, span in enumerate(batch):
+                move = len(self.prefix) - span.start
+                for number, state in enumerate(states):
+                    kept = state[row, span.keep_start + move : span.keep_end + move]
+                    vectors[span.sentence][number, span.keep_start : span.keep_end] = kept
+        for (_, lengths), sentence_vectors in zip(split, vectors, strict=True):
+            ends = np.cumsum(lengths, dtype=np.int32)
+            yield Encoded(sentence_vectors, ends - np.asarray(lengths, np.int32), ends - 1)
+
+    def _tokenise(self, sentences: list[Sequence[str]]) -> list[tuple[list[int], list[int]]]:
+        """For each sentence its subword ids and the number of them in each word.
+
+        Words are cut one by one, which is what a tokenizer does with words given as such, and remembered.
+        """
+        known = self._subwords
+        if len(known) > _REMEMBERED_WORDS:
+            known.clear()
+        new = list({word: None for words in sentences for word in words if word not in known})
+        if new:
+            cuts = _ids(self.tokenizer, [self._before + word for word in new])
+            known.update((word, cut or [self._nothing]) for word, cut in zip(new, cuts, strict=True))
+        split = []
+        for words in sentences:
+            cuts = [known[word] for word in words]
+            split.append(([number for cut in cuts for number in cut], [len(cut) for cut in cuts]))
+        return split
+
+    @torch.inference_mode()
+    def _states(self, rows: list[list[int]], layers: tuple[int, ...]) -> list[NDArray[Any]]:
+        """The hidden states of the layers asked for. *Shape:* one [rows, longest row, hidden] for each layer."""
+        longest = max(map(len, rows))
+        pad = self.tokenizer.pad_token_id or 0
+        ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows])
+        mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
+        states = self._run(ids.to(self.model.device), mask.to(self.model.device), layers)
+        return [(state.float() if state.dtype == torch.bfloat16 else state).cpu().numpy() for state in states]
+
+    def _run(self, ids: Tensor, mask: Tensor, layers: tuple[int, ...]) -> list[Tensor]:
+        """Hooks on the blocks collect the states, and the last one needed ends the run.
+
+        *Shape:* `ids`, `mask` [rows, length] → [rows, length, hidden] for each layer.
+        """
+        states: dict[int, Tensor] = {}
+        top = max(layers)
+
+        def keep(layer: int, state: Any) -> None:
+            states[layer] = state[0] if isinstance(state, tuple) else state
+            if layer == top < self.layers:
+                raise _EnoughError
+
+        hooks = [self.blocks[0].register_forward_pre_hook(lambda _, inputs: keep(0, inputs))]
+        for layer, block in enumerate(self.blocks[:top], start=1):
+            hooks.append(block.register_forward_hook(lambda _, __, output, layer=layer: keep(layer, output)))
+        try:
+            # After the last block there may be one more normalisation: the last layer is what the model gives out.
+            states[self.layers] = self.model(input_ids=ids, attention_mask=mask).last_hidden_state
+        except _EnoughError:
+            pass
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return [states[layer] for layer in layers]
+
+
+class _EnoughError(Exception):
+    """Ends a model's run once the highest layer asked for is there."""
+
+
+def _chunks(sentences: Iterable[Sequence[str]], words: int) -> Iterator[list[Sequence[str]]]:
+    chunk: list[Sequence[str]] = []
+    size = 0
+    for sentence in sentences:
+        chunk.append(sentence)
+        size += len(sentence)
+        if size >= words:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _spans(sentence: int, length: int, room: int) -> Iterator[_Span]:
+    """Windows that overlap by half or more; the earlier one keeps the first half of an overlap, the later the rest."""
+    starts = [*range(0, length - room, room // 2), max(0, length - room)]
+    cuts = [0, *((before + room + start) // 2 for before, start in pairwise(starts)), length]
+    for start, (keep_start, keep_end) in zip(starts, pairwise(cuts), strict=True):
+        if length:
+            yield _Span(sentence, start, min(start + room, length), keep_start, keep_end)
+
+
+def _batches(spans: list[_Span], specials: int, subwords: int) -> Iterator[list[_Span]]:
+    """Neighbours of spans sorted from long to short, as many at a time as make a padded batch of this many subwords."""
+    start = 0
+    while start < len(spans):
+        size = max(1, subwords // (spans[start].end - spans[start].start + specials))
+        yield spans[start : start + size]
+        start += size
+
+
+def _find_blocks(model: Any) -> nn.ModuleList:
+    count = model.config.num_hidden_layers
+    for module in model.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == count:
+            return module
+    raise SubdpError(f"this kind of model ({model.config.model_type}) has no list of {count} layers to read from")
+
+
+def _window(model: Any, tokenizer: Any) -> int:
+    """How many subwords the model takes at once, special ones included."""
+    positions = getattr(model.config, "max_position_embeddings", None) or 512
+    for name, module in model.named_modules():
+        # The RoBERTa family counts positions from behind the padding's.
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding) and module.padding_idx is not None:
+            positions = module.num_embeddings - module.padding_idx - 1
+    return int(min(positions, tokenizer.model_max_length))
+
+
+def _special_ids(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """What the tokenizer puts before and after a sentence."""
+    bare, full = _ids(tokenizer, "a"), tokenizer("a")["input_ids"]
+    start = next(at for at in range(len(full)) if full[at : at + len(bare)] == bare)
+    return full[:start], full[start + len(bare) :]
+
+
+def _ids(tokenizer: Any, text: str | list[str]) -> Any:
+    """The subword ids of a text, or of each of many, without special ones."""
+    only = {"add_special_tokens": False, "return_attention_mask": False, "return_token_type_ids": False}
+    return tokenizer(text, **only, verbose=False)["input_ids"]

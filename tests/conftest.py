@@ -1,0 +1,40 @@
+"""What all tests share: a cache of their own, and a tiny real encoder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from tests.tiny import tiny_encoder
+
+if TYPE_CHECKING:
+    from subdp.encode import Encoder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """No test reads or fills the user's cache."""
+    folder = tmp_path_factory.mktemp("cache")
+    torch.set_num_threads(1)  # Tiny tensors: threads would wait for each other.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(os.environ, "SUBDP_CACHE", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder of the tiny encoder."""
+    return tiny_encoder(tmp_path_factory.mktemp("encoder") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_folder: Path) -> Encoder:
+    """The tiny encoder, loaded."""
+    from subdp.encode import Encoder
+
+    return Encoder.load(tiny_folder)
