@@ -1,0 +1,299 @@
+"""The feature store: what a frozen encoder says of a sentence, on disk, so that no sentence is ever encoded twice.
+
+    store = FeatureStore(encoder, layers=range(3, 11))
+    store.add(sentences)                    # encodes those that are missing, with a progress bar on a terminal
+    batch = store.batch(sentences[:250])    # one big copy out of memory-mapped files
+
+A store belongs to one encoder (by its fingerprint) and one choice of layers. It is a folder of shards: Arrow IPC files
+of about 64 MB, each written under another name and renamed when complete, never changed afterwards. So readers are
+never disturbed and writers cannot spoil each other's work; the worst two at once can do is encode a sentence twice.
+Imports torch; called by training and parsing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sys
+import time
+import uuid
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from os import fsync
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from subdp.bundled import cache_folder
+from subdp.encode import Encoded, Encoder
+from subdp.errors import SubdpError
+
+_SHARD_BYTES = 64 << 20
+_STALE_SECONDS = 3600  # A shard is written in a moment: a temporary file this old is what an interrupted run left.
+_LARGEST = float(np.finfo(np.float16).max)
+_ABOUT = "store.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Sentences as the network wants them: all their stored vectors, and where each word's two are.
+
+    The network mixes the layers first, K vectors and not two for each word, and only then looks up the words:
+    `mixed = weights @ vectors; words = cat(mixed[first], mixed[last])`.
+
+    *Shape:* `vectors` [K, layers, hidden] float16; `first`, `last` [sentences, longest] int64, with 0 behind a
+    sentence's end; `lengths` [sentences] int64, in words.
+    """
+
+    vectors: Tensor
+    first: Tensor
+    last: Tensor
+    lengths: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSize:
+    """A store on disk: which encoder and layers it is of (as far as it says so itself), and its size in bytes."""
+
+    folder: Path
+    encoder: str
+    layers: tuple[int, ...]
+    bytes: int
+
+
+class FeatureStore:
+    """Features of one encoder at some of its layers (default: all), below `root` (default: the user's cache)."""
+
+    def __init__(self, encoder: Encoder, layers: Sequence[int] | None = None, root: Path | None = None):
+        self.encoder, self.layers = encoder, encoder.check_layers(layers)
+        name = f"{encoder.fingerprint}-{'_'.join(map(str, self.layers))}"
+        self.folder = (features_folder() if root is None else root) / name
+        self._shards: dict[str, _Shard] = {}
+        self._places: dict[bytes, tuple[_Shard, int]] = {}
+        self._find_shards()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, sentence: Sequence[str]) -> bool:
+        return _key(sentence) in self._places
+
+    def add(self, sentences: Iterable[Sequence[str]]) -> int:
+        """Encode and store the sentences that are missing; gives back how many were. Memory stays flat."""
+        self._find_shards()
+        missing = {key: words for words in sentences if (key := _key(words)) not in self._places}
+        if not missing:
+            return 0
+        self._prepare_folder()
+        rows: list[_Row] = []
+        size = 0
+        with _progress(sum(map(len, missing.values()))) as advance:
+            encoded = self.encoder.encode(missing.values(), self.layers)
+            for key, sentence in zip(missing, encoded, strict=True):
+                rows.append(_Row.of(key, sentence))
+                size += len(rows[-1].vectors)
+                advance(len(sentence.first))
+                if size >= _SHARD_BYTES:
+                    self._write(rows)
+                    rows, size = [], 0
+        if rows:
+            self._write(rows)
+        self._find_shards()
+        return len(missing)
+
+    def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
+        """The features of these sentences; they must have been added. One copy, no other work."""
+        try:
+            places = [self._places[_key(words)] for words in sentences]
+        except KeyError:
+            raise KeyError("a sentence is not in the store: add() it first") from None
+        parts = [shard.row(row) for shard, row in places]
+        sizes = np.concatenate([np.zeros(0, np.int64), *(part for part, _ in parts)], dtype=np.int64)
+        vectors = torch.empty((int(sizes.sum()), len(self.layers), self.encoder.hidden), dtype=torch.float16)
+        np.concatenate([np.zeros(0, np.float16), *(part for _, part in parts)], out=vectors.numpy().reshape(-1))
+        lengths = np.array([len(part) for part, _ in parts], np.int64)
+        inside = np.arange(max(lengths, default=0)) < lengths[:, None]
+        first, last = np.zeros(inside.shape, np.int64), np.zeros(inside.shape, np.int64)
+        ends = np.cumsum(sizes)
+        first[inside], last[inside] = ends - sizes, ends - 1
+        return Batch(vectors, torch.from_numpy(first), torch.from_numpy(last), torch.from_numpy(lengths))
+
+    def _find_shards(self) -> None:
+        """Take in the shards that are there and not yet known. A damaged one is removed: its sentences are missing."""
+        for file in sorted(self.folder.glob("*.arrow")):
+            if file.name in self._shards:
+                continue
+            shard = _Shard.read(file, len(self.layers) * self.encoder.hidden)
+            if shard is None:
+                with contextlib.suppress(OSError):
+                    file.unlink()
+                continue
+            self._shards[file.name] = shard
+            self._places.update((key, (shard, row)) for row, key in enumerate(shard.keys))
+
+    def _prepare_folder(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for file in self.folder.glob("*.part"):
+            with contextlib.suppress(OSError):
+                if time.time() - file.stat().st_mtime > _STALE_SECONDS:
+                    file.unlink()
+        about = {"encoder": self.encoder.name, "layers": self.layers, "hidden": self.encoder.hidden}
+        (self.folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
+
+    def _write(self, rows: list[_Row]) -> None:
+        part = self.folder / f"{uuid.uuid4().hex}.part"
+        try:
+            _write_shard(rows, part)
+            part.rename(part.with_suffix(".arrow"))
+        except OSError as error:
+            hint = "make room, or set SUBDP_CACHE to a folder on another disk"
+            raise SubdpError(f"features cannot be written: {error.strerror}", where=str(part), hint=hint) from error
+        finally:
+            part.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A sentence in a shard: `sizes` has a byte for each word, the number of its stored vectors (1 or 2)."""
+
+    key: bytes
+    sizes: bytes
+    vectors: bytes
+
+    @classmethod
+    def of(cls, key: bytes, sentence: Encoded) -> _Row:
+        """Only the first and the last subword of each word are kept, and once where they are the same."""
+        ends = np.stack([sentence.first, sentence.last], axis=1)
+        kept = np.stack([np.ones(len(ends), bool), sentence.first != sentence.last], axis=1)
+        vectors = sentence.vectors.swapaxes(0, 1)[ends[kept]]
+        # Some encoders have dimensions beyond the range of float16: large is near enough, infinite is not.
+        half = np.clip(vectors, -_LARGEST, _LARGEST).astype(np.float16)
+        return cls(key, kept.sum(1, dtype=np.uint8).tobytes(), half.tobytes())
+
+
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    """A shard as arrays on its memory-mapped file."""
+
+    keys: list[bytes]
+    sizes: NDArray[np.uint8]
+    size_ends: NDArray[np.int64]
+    vectors: NDArray[np.float16]
+    vector_ends: NDArray[np.int64]
+
+    def row(self, row: int) -> tuple[NDArray[np.uint8], NDArray[np.float16]]:
+        """The sizes of a sentence's words, and its vectors in one line."""
+        return (
+            self.sizes[self.size_ends[row] : self.size_ends[row + 1]],
+            self.vectors[self.vector_ends[row] : self.vector_ends[row + 1]],
+        )
+
+    @classmethod
+    def read(cls, file: Path, width: int) -> _Shard | None:
+        """The shard in this file, or None if anything about it is wrong: the footer, a length, or the checksum."""
+        try:
+            with pa.memory_map(str(file)) as source, pa.ipc.open_file(source) as reader:
+                table = reader.get_batch(0)
+                expected = int(reader.schema.metadata[b"crc32"])
+            columns = table.columns
+            if _checksum(columns) != expected:
+                return None
+            (_, size_ends, sizes), (_, vector_ends, vectors) = columns[1].buffers(), columns[2].buffers()
+            shard = cls(
+                columns[0].to_pylist(),
+                np.frombuffer(sizes, np.uint8),
+                np.frombuffer(size_ends, np.int64),
+                np.frombuffer(vectors, np.float16),
+                np.frombuffer(vector_ends, np.int64) // 2,
+            )
+        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            # A number means that the system would not let us read; without one it is Arrow that finds the file wrong.
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            return None
+        return shard if shard.vector_ends[-1] == shard.sizes.sum(dtype=np.int64) * width else None
+
+
+def _write_shard(rows: list[_Row], file: Path) -> None:
+    arrays = [
+        pa.array([row.key for row in rows], pa.binary(16)),
+        pa.array([row.sizes for row in rows], pa.large_binary()),
+        pa.array([row.vectors for row in rows], pa.large_binary()),
+    ]
+    metadata = {"crc32": str(_checksum(arrays))}
+    batch = pa.record_batch(arrays, names=["key", "sizes", "vectors"]).replace_schema_metadata(metadata)
+    with file.open("wb") as stream:
+        with pa.ipc.new_file(stream, batch.schema) as writer:
+            writer.write_batch(batch)
+        stream.flush()
+        fsync(stream.fileno())
+
+
+def _checksum(columns: Iterable[Any]) -> int:
+    value = 0
+    for column in columns:
+        for buffer in column.buffers():
+            value = zlib.crc32(buffer, value) if buffer else value
+    return value
+
+
+def _key(words: Sequence[str]) -> bytes:
+    # JSON, for it keeps apart whatever strange characters, none at all among them, words may be made of.
+    text = json.dumps(tuple(words), ensure_ascii=False)
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+@contextmanager
+def _progress(words: int) -> Iterator[Callable[[int], None]]:
+    """A bar with rate and time left, on a terminal; elsewhere nothing."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    rate = TextColumn("{task.completed:,.0f} of {task.total:,.0f} words, {task.fields[rate]:,.0f} a second,")
+    columns = (TextColumn("encoding"), BarColumn(), rate, TimeRemainingColumn(), TextColumn("left"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=words, rate=0.0)
+        started = time.monotonic()
+
+        def advance(count: int) -> None:
+            done = bar.tasks[0].completed + count
+            bar.update(task, completed=done, rate=done / max(time.monotonic() - started, 1e-9))
+
+        yield advance
+
+
+def features_folder() -> Path:
+    """Where stores are kept unless told otherwise."""
+    return cache_folder() / "features"
+
+
+def store_sizes(root: Path | None = None) -> list[StoreSize]:
+    """All stores below `root`, the largest first."""
+    found = []
+    for folder in (features_folder() if root is None else root).glob("*/"):
+        about: dict[str, Any] = {}
+        with contextlib.suppress(OSError, ValueError):
+            about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
+        size = sum(file.stat().st_size for file in folder.iterdir())
+        found.append(StoreSize(folder, about.get("encoder", "?"), tuple(about.get("layers", ())), size))
+    return sorted(found, key=lambda store: store.bytes, reverse=True)
+
+
+def clear_stores(root: Path | None = None) -> int:
+    """Delete all stores below `root`; gives back the bytes that were freed."""
+    stores = store_sizes(root)
+    for store in stores:
+        shutil.rmtree(store.folder)
+    return sum(store.bytes for store in stores)
