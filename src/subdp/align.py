@@ -19,7 +19,7 @@ from subdp.errors import SubdpError
 from subdp.files import Source, name_of, open_input, open_text_output
 
 Link = tuple[int, int]
-_LINK = re.compile(r"(\d+)([-?p])(\d+)(?::([0-9.eE+-]+))?")
+_LINK = re.compile(r"(\d+)([-?p])(\d+)(?::((?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Alignment:
 
     def check(self, source: int, target: int) -> None:
         """Raise if a link points beyond sentences of `source` and `target` words."""
-        for i, j in self.links:
+        for i, j in (*self.links, *self.possible):
             if i >= source or j >= target:
                 side, index, count = ("source", i, source) if i >= source else ("target", j, target)
                 reason = f"link {i}-{j} names {side} word {index} but the {side} sentence has {count} words"

@@ -1,0 +1,204 @@
+"""SimAlign's family of word aligners (Jalili Sabet et al. 2020): links read off a matrix of cosine similarities.
+
+The functions on matrices are plain numpy; `SimilarityAligner` runs an encoder over sentence pairs and applies one of
+them. Links are found between subwords (or words) and reduced to words, which is where many-to-one links come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from subdp.align import Alignment, read_alignments
+from subdp.bitext import Pair
+from subdp.errors import SubdpError
+from subdp.files import Source, name_of
+
+if TYPE_CHECKING:
+    from subdp.encode import Encoded, Encoder
+
+Floats = npt.NDArray[np.floating]
+Links = npt.NDArray[np.bool_]
+Method = Literal["argmax", "itermax", "match", "forward", "reverse"]
+Level = Literal["subword", "word"]
+Weights = Literal["binary", "count", "similarity"]
+
+DEFAULT_METHOD: Method = "argmax"
+DEFAULT_LAYER = 7
+
+
+class Aligner(Protocol):
+    """Anything that gives an alignment for every sentence pair, in order."""
+
+    def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
+        """One alignment for each pair."""
+        ...
+
+
+def cosine(source: Floats, target: Floats) -> Floats:
+    """Cosine similarities, moved from −1..1 to 0..1 so that a discount lowers every one of them.
+
+    *Shape:* source [m, d], target [n, d] → [m, n].
+    """
+    unit = [vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9) for vectors in (source, target)]
+    result: Floats = np.clip((unit[0] @ unit[1].T + 1) / 2, 0, 1)
+    return result
+
+
+def forward(similarity: Floats) -> Links:
+    """Every source row links to its most similar column. *Shape:* [m, n] → the same."""
+    return _one_hot(similarity.argmax(axis=1), similarity.shape[1])
+
+
+def reverse(similarity: Floats) -> Links:
+    """Every target column links to its most similar row. *Shape:* [m, n] → the same."""
+    return forward(similarity.T).T
+
+
+def argmax(similarity: Floats) -> Links:
+    """Links that are the best of their row and of their column. *Shape:* [m, n] → the same."""
+    return forward(similarity) & reverse(similarity)
+
+
+def itermax(similarity: Floats) -> Links:
+    """Mutual argmax, then once more with what is left: free with free counts in full, free with linked at a discount.
+
+    As in the original there is no second round for a side of one or two units, or without a free unit on each side.
+
+    *Shape:* [m, n] → the same.
+    """
+    links = argmax(similarity)
+    rows, columns = ~links.any(axis=1, keepdims=True), ~links.any(axis=0, keepdims=True)
+    if min(similarity.shape) <= 2 or not (rows.any() and columns.any()):
+        return links
+    share = np.where(rows & columns, 1.0, _DISCOUNT) * (rows | columns)
+    return links | (argmax(share * similarity) & (rows | columns))
+
+
+_DISCOUNT = 0.9
+
+
+def match(similarity: Floats) -> Links:
+    """The one-to-one matching of greatest total similarity, with as many links as the shorter side has units.
+
+    *Shape:* [m, n] → the same.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    links = np.zeros(similarity.shape, dtype=bool)
+    links[linear_sum_assignment(similarity, maximize=True)] = True
+    return links
+
+
+METHODS: dict[Method, Callable[[Floats], Links]] = {
+    "argmax": argmax,
+    "itermax": itermax,
+    "match": match,
+    "forward": forward,
+    "reverse": reverse,
+}
+
+
+def _one_hot(index: npt.NDArray[np.integer], size: int) -> Links:
+    """*Shape:* [m] → [m, size]."""
+    result: Links = index[:, None] == np.arange(size)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityAligner:
+    """Aligns by the similarity of one layer's vectors; the defaults are what measures best with the bundled encoder.
+
+    Without a `layer` it is the best one of the bundled encoder, or as deep a one in an encoder of another depth.
+    `level` says what is linked: subwords, whose words are linked then, or words (the mean of their subwords).
+    `weights` says what a word link weighs: 1, how many subword links it has, or the sum of their similarities.
+    Links less similar than `null` (0..1) are left out; `one_to_one` leaves out every link whose word has another.
+    """
+
+    encoder: Encoder
+    method: Method = DEFAULT_METHOD
+    layer: int | None = None
+    level: Level = "subword"
+    weights: Weights = "binary"
+    null: float = 0.0
+    one_to_one: bool = False
+
+    def __post_init__(self) -> None:
+        for name, choices in (("method", Method), ("level", Level), ("weights", Weights)):
+            if getattr(self, name) not in get_args(choices):
+                reason = f"there is no alignment {name} {getattr(self, name)!r}"
+                raise SubdpError(reason, hint=f"choose {', '.join(get_args(choices))}")
+        if not 0 <= self.null <= 1:
+            raise SubdpError(f"the least similarity of a link is between 0 and 1, not {self.null}")
+        if self.layer is not None:
+            self.encoder.check_layers([self.layer])
+
+    def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
+        """One alignment for each pair, as a stream; both sides go through the encoder together."""
+        layer = default_layer(self.encoder.layers) if self.layer is None else self.layer
+        sentences = (side for pair in pairs for side in (pair.source, pair.target))
+        encoded = self.encoder.encode(sentences, layers=[layer])
+        return (self.link(source, target) for source, target in zip(encoded, encoded, strict=True))
+
+    def link(self, source: Encoded, target: Encoded) -> Alignment:
+        """The alignment of two encoded sentences that hold one layer each."""
+        (source_vectors, source_words), (target_vectors, target_words) = self._units(source), self._units(target)
+        similarity = cosine(source_vectors, target_vectors)
+        rows, columns = np.nonzero(METHODS[self.method](similarity) & (similarity >= self.null))
+        strength = similarity[rows, columns] if self.weights == "similarity" else np.ones(len(rows))
+        matrix = np.zeros((len(source.first), len(target.first)))
+        np.add.at(matrix, (source_words[rows], target_words[columns]), strength)
+        alignment = Alignment.from_matrix(matrix > 0 if self.weights == "binary" else matrix)
+        return alignment.one_to_one() if self.one_to_one else alignment
+
+    def _units(self, side: Encoded) -> tuple[Floats, npt.NDArray[np.integer]]:
+        """What is linked, and the word that each unit belongs to. *Shape:* [units, hidden], [units]."""
+        (vectors,) = side.vectors.astype(np.float32)
+        if self.level == "subword":
+            return vectors, side.owners
+        sums = np.add.reduceat(vectors, side.first, axis=0)
+        return sums / (side.last - side.first + 1)[:, None], np.arange(len(side.first))
+
+
+def default_layer(layers: int) -> int:
+    """The layer to align with in an encoder of so many layers: as deep as the best one of the bundled encoder's 12."""
+    return round(DEFAULT_LAYER / 12 * layers)
+
+
+@dataclass(frozen=True, slots=True)
+class FileAligner:
+    """Alignments made elsewhere (fast_align, eflomal, awesome-align …): a Pharaoh file with a line for each pair."""
+
+    path: Source
+    one_to_one: bool = False
+
+    def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
+        """The file's alignments, checked against the lengths of the pairs, which must be as many."""
+        name = name_of(self.path)
+        lines = read_alignments(self.path)
+        count = 0
+        for count, pair in enumerate(pairs, 1):
+            alignment = next(lines, None)
+            if alignment is None:
+                raise SubdpError(f"ends after {count - 1} lines but there are more pairs", where=name, hint=_ONE_LINE)
+            try:
+                alignment.check(len(pair.source), len(pair.target))
+            except SubdpError as error:
+                raise SubdpError(error.reason, where=name, line=count, hint=error.hint) from None
+            yield alignment.one_to_one() if self.one_to_one else alignment
+        if next(lines, None) is not None:
+            raise SubdpError(f"has more lines than the {count} pairs", where=name, line=count + 1, hint=_ONE_LINE)
+
+
+_ONE_LINE = "the file needs one line for each pair, in the same order; an empty one where nothing is linked"
+
+
+def find_aligner(name: str, encoder: Encoder, *, one_to_one: bool = False) -> Aligner:
+    """The aligner of that name: one of the methods, a plug-in, or a file of alignments made elsewhere."""
+    if name in METHODS:
+        return SimilarityAligner(encoder, name, one_to_one=one_to_one)
+    return FileAligner(name, one_to_one=one_to_one)
