@@ -1,0 +1,120 @@
+"""The network: a deep biaffine dependency parser over the layers of a frozen encoder (the paper's appendix).
+
+    V  = mix of the encoder's layers, [first subword ; last subword] of every word, ROOT's vector in front
+    Ṽ  = LSTM(MLP_feature(V))
+    H, D = MLP_head(Ṽ), MLP_dependent(Ṽ)          once for arcs, once for labels
+    S_arc = [D ; 1] W Hᵀ,   S_label[l] = [D ; 1] W_l [H ; 1]ᵀ
+
+Sizes: B sentences, N words in the longest of them, L labels; positions 0..N, ROOT 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from subdp.config import NetworkConfig
+from subdp.features import Batch
+
+_NEVER = -1e30  # The score of a head beyond the sentence's end: no probability, yet finite in sums.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """What the network says of a batch.
+
+    Shape: arcs [B, N+1, N+1], log P(head | dependent); mask [B, N+1], True at the words (not at ROOT or padding).
+    """
+
+    arcs: Tensor
+    mask: Tensor
+    label_dependents: Tensor
+    label_heads: Tensor
+    label_weight: Tensor
+
+    def labels(self) -> Tensor:
+        """log P(label | head → dependent) for all pairs. Shape: [B, N+1, N+1, L]."""
+        size, count = self.label_heads.shape[-1], self.label_weight.shape[0]
+        by_label = self.label_dependents @ self.label_weight.transpose(0, 1).reshape(size, count * size)
+        batch, length = self.arcs.shape[:2]
+        by_label = by_label.reshape(batch, length, count, size)
+        scores = by_label @ self.label_heads.transpose(1, 2)[:, None]  # [B, N+1, L, N+1]
+        return scores.transpose(2, 3).log_softmax(-1)
+
+    def labels_at(self, heads: Tensor) -> Tensor:
+        """log P(label | head → dependent) for one head of each word. Shape: heads [B, N+1] → [B, N+1, L]."""
+        size, count = self.label_heads.shape[-1], self.label_weight.shape[0]
+        chosen = self.label_heads.gather(1, heads[..., None].expand(-1, -1, size))
+        by_label = self.label_dependents @ self.label_weight.transpose(0, 1).reshape(size, count * size)
+        scores = by_label.reshape(*heads.shape, count, size) @ chosen[..., None]
+        return scores.squeeze(-1).log_softmax(-1)
+
+
+class Biaffine(nn.Module):
+    """Scores every arc and every label of a batch of sentences."""
+
+    def __init__(self, config: NetworkConfig, layers: int, hidden: int, labels: int):
+        super().__init__()
+        self.dropout = config.dropout
+        self.mix = nn.Parameter(torch.zeros(layers))
+        self.scale = nn.Parameter(torch.ones(()))
+        self.root = nn.Parameter(torch.zeros(2 * hidden))
+        self.features = nn.Linear(2 * hidden, config.features)
+        self.lstm = nn.LSTM(
+            config.features,
+            config.lstm,
+            config.lstm_layers,
+            batch_first=True,
+            bidirectional=True,
+            dropout=config.dropout if config.lstm_layers > 1 else 0.0,
+        )
+        self.arc_dependent, self.arc_head = (nn.Linear(2 * config.lstm, config.arc) for _ in range(2))
+        self.label_dependent, self.label_head = (nn.Linear(2 * config.lstm, config.label) for _ in range(2))
+        self.arc_weight = nn.Parameter(torch.zeros(config.arc + 1, config.arc))
+        self.label_weight = nn.Parameter(torch.zeros(labels, config.label + 1, config.label + 1))
+        for name, parameter in self.named_parameters():
+            if (
+                parameter.dim() == 2
+                and name.endswith(("weight", "weight_ih_l0", "weight_hh_l0"))
+                and name != "arc_weight"
+            ):
+                nn.init.orthogonal_(parameter)
+
+    def forward(self, batch: Batch) -> Scored:
+        """Score a batch. Shape: vectors [K, layers, hidden]; first, last [B, N]; lengths [B]."""
+        weights = self.scale * self.mix.softmax(0)
+        vectors, first, last, lengths = (
+            tensor.to(weights.device) for tensor in (batch.vectors, batch.first, batch.last, batch.lengths)
+        )
+        mixed = torch.einsum("klh,l->kh", vectors.to(weights.dtype), weights)
+        words = torch.cat((mixed[first], mixed[last]), dim=-1)  # [B, N, 2·hidden]
+        x = torch.cat((self.root.expand(len(words), 1, -1), words), dim=1)  # [B, N+1, 2·hidden]
+        x = self._drop(torch.relu(self.features(self._drop(x))))
+        packed = pack_padded_sequence(x, batch.lengths.cpu() + 1, batch_first=True, enforce_sorted=False)
+        x = self._drop(pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=x.shape[1])[0])
+
+        arc_d, arc_h, label_d, label_h = (
+            self._drop(torch.relu(layer(x)))
+            for layer in (self.arc_dependent, self.arc_head, self.label_dependent, self.label_head)
+        )
+        positions = torch.arange(x.shape[1], device=x.device)
+        inside = positions <= lengths[:, None]  # [B, N+1], ROOT and words
+        scores = _with_one(arc_d) @ self.arc_weight @ arc_h.transpose(1, 2)
+        arcs = scores.masked_fill(~inside[:, None, :], _NEVER).log_softmax(-1)
+        mask = inside & (positions > 0)
+        return Scored(arcs, mask, _with_one(label_d), _with_one(label_h), self.label_weight)
+
+    def _drop(self, x: Tensor) -> Tensor:
+        """Dropout with one mask for all positions of a sentence. Shape: [B, N, d] → the same."""
+        if not self.training or not self.dropout:
+            return x
+        keep = torch.full((x.shape[0], 1, x.shape[2]), 1 - self.dropout, device=x.device, dtype=x.dtype)
+        return x * (torch.bernoulli(keep) / (1 - self.dropout))
+
+
+def _with_one(x: Tensor) -> Tensor:
+    """A constant feature at the end, which makes a bilinear form biaffine. Shape: [..., d] → [..., d + 1]."""
+    return torch.cat((x, torch.ones_like(x[..., :1])), dim=-1)
