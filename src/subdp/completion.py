@@ -1,0 +1,62 @@
+"""How far the source parser may speak for target words that projection left without a head.
+
+Its trustworthiness is measured without gold trees: on words that did get a head by projection, how often does the
+source parser, run on the target sentence itself, choose the same one? Relation by relation, for function words and
+content words transfer very differently.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from subdp.biaffine import Biaffine
+from subdp.examples import SoftExamples
+from subdp.train import batches
+
+_SURE = 0.5  # The least mass on one head for projection to count as having chosen it.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Agreement:
+    """By the relation the source parser chose: words where projection chose a head too, and where it chose the same.
+
+    Shape: words, same [L].
+    """
+
+    words: Tensor
+    same: Tensor
+
+    @property
+    def overall(self) -> float:
+        """The share of all words on which both agree."""
+        return float(self.same.sum() / self.words.sum().clamp(min=1))
+
+    def trust(self) -> Tensor:
+        """How much of a word's missing mass its own relation earns it. Shape: [L]."""
+        return self.by_label()
+
+    def by_label(self, prior: float = 50.0) -> Tensor:
+        """The share by relation, drawn to the overall one where a relation is rare. Shape: [L]."""
+        return (self.same + prior * self.overall) / (self.words + prior)
+
+
+@torch.no_grad()
+def measure_agreement(teacher: Biaffine, examples: SoftExamples, batch_words: int = 5000) -> Agreement:
+    """Count how often the teacher's likeliest head is the one that projection chose."""
+    count = len(examples.silver.label_names)
+    words, same = torch.zeros(count), torch.zeros(count)
+    teacher.eval()
+    for indices in batches(examples.lengths, batch_words, seed=0):
+        pairs = [examples.silver[examples.indices[index]] for index in indices]
+        own = teacher(examples.features.batch([pair.target for pair in pairs]))
+        projected = examples.project(pairs, own.arcs.device)
+        mass, head = projected.arcs.max(-1)
+        chosen = own.arcs.argmax(-1)
+        label = own.labels_at(chosen).argmax(-1)
+        sure = own.mask & (mass >= _SURE)
+        words += torch.bincount(label[sure].cpu(), minlength=count)
+        same += torch.bincount(label[sure & (head == chosen)].cpu(), minlength=count)
+    return Agreement(words, same)

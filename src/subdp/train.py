@@ -1,0 +1,171 @@
+"""The one training loop, for gold trees and for soft trees alike.
+
+`train` reads top to bottom: batches, loss, step, held-out score, checkpoint. Every epoch draws its randomness from the
+seed and its own number, so a run that was killed and resumed ends in the very weights of one that was not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import safetensors
+import torch
+from safetensors.torch import save
+from torch import Tensor
+
+from subdp.biaffine import Biaffine
+from subdp.config import TrainConfig
+from subdp.errors import SubdpError
+from subdp.files import open_output
+from subdp.progress import progress
+
+CHECKPOINT = "checkpoint.safetensors"
+METRICS = "metrics.jsonl"
+
+
+class Examples(Protocol):
+    """What can be trained on: sentences of known lengths, and the loss of any batch of them."""
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """The number of words of each."""
+        ...
+
+    def loss(self, network: Biaffine, indices: Sequence[int]) -> Tensor:
+        """The loss summed over the words of the examples with these numbers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Where training stands: epochs and steps done, and the best held-out score with its epoch."""
+
+    epoch: int = 0
+    step: int = 0
+    best: float = -math.inf
+    best_epoch: int = 0
+
+
+def train(
+    network: Biaffine,
+    examples: Examples,
+    config: TrainConfig,
+    *,
+    seed: int,
+    held_out: Callable[[Biaffine], float] | None = None,
+    folder: Path | None = None,
+    title: str = "training",
+) -> History:
+    """Train a network in place; it ends with the best epoch by `held_out` (more is better) or with the last.
+
+    With a `folder`, a checkpoint is written after every epoch and training goes on from one that is there.
+    """
+    optimizer = torch.optim.Adam(network.parameters(), lr=config.lr, betas=(0.9, 0.9), eps=1e-12)
+    best = _copy(network)
+    history = History()
+    if folder is not None and (folder / CHECKPOINT).exists():
+        history, best = _restore(folder / CHECKPOINT, network, optimizer)
+    words = sum(examples.lengths)
+    with progress(title, config.epochs * words, "words") as advance:
+        advance(history.epoch * words)
+        while history.epoch < config.epochs and history.epoch - history.best_epoch < config.patience:
+            epoch = history.epoch + 1
+            torch.manual_seed(_seed(seed, epoch))
+            network.train()
+            total, step = 0.0, history.step
+            for indices in batches(examples.lengths, config.batch_words, _seed(seed, epoch)):
+                count = sum(examples.lengths[index] for index in indices)
+                for group in optimizer.param_groups:
+                    group["lr"] = config.lr * 0.75 ** (step / config.decay_steps)
+                loss = examples.loss(network, indices)
+                optimizer.zero_grad()
+                (loss / count).backward()  # type: ignore[no-untyped-call]
+                torch.nn.utils.clip_grad_norm_(network.parameters(), config.clip)
+                optimizer.step()
+                total, step = total + loss.item(), step + 1
+                advance(count)
+            network.eval()
+            score = held_out(network) if held_out else float(epoch)
+            history = replace(history, epoch=epoch, step=step)
+            if score > history.best:
+                history, best = replace(history, best=score, best_epoch=epoch), _copy(network)
+            advance(note=f"epoch {epoch}  loss {total / words:.3f}" + (f"  held out {score:.3f}" if held_out else ""))
+            if folder is not None:
+                _record(folder, {"epoch": epoch, "step": step, "loss": total / words, "held_out": score})
+                _save(folder / CHECKPOINT, network, optimizer, best, history)
+    network.load_state_dict(best)
+    network.eval()
+    return history
+
+
+def batches(lengths: Sequence[int], batch_words: int, seed: int) -> Iterator[list[int]]:
+    """Batches of examples of about the same length, at most `batch_words` words with padding, in random order.
+
+    A longer sentence is a batch of its own. Every example is in exactly one batch.
+    """
+    random = np.random.default_rng(seed)
+    order = np.argsort(np.asarray(lengths) + random.random(len(lengths)))
+    groups: list[list[int]] = [[]]
+    for index in order.tolist():
+        if groups[-1] and (len(groups[-1]) + 1) * lengths[index] > batch_words:
+            groups.append([])
+        groups[-1].append(index)
+    for number in random.permutation(len(groups)):
+        if groups[number]:
+            yield groups[number]
+
+
+def _seed(seed: int, epoch: int) -> int:
+    return int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
+
+
+def _copy(network: Biaffine) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
+
+
+def _record(folder: Path, metrics: dict[str, float]) -> None:
+    """Add a line of metrics; lines of epochs that a killed run did not get to check in are replaced."""
+    path = folder / METRICS
+    lines = path.read_text().splitlines() if path.exists() else []
+    kept = [line for line in lines if json.loads(line)["epoch"] < metrics["epoch"]]
+    with open_output(path) as output:
+        output.write("".join(f"{line}\n" for line in [*kept, json.dumps(metrics)]).encode())
+
+
+def _save(
+    path: Path, network: Biaffine, optimizer: torch.optim.Adam, best: dict[str, Tensor], history: History
+) -> None:
+    """One file, all or nothing: weights, Adam's moments, the best weights, and where training stands."""
+    tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
+    tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
+    for name, parameter in network.named_parameters():
+        for key, value in optimizer.state[parameter].items():
+            tensors[f"adam.{key}.{name}"] = value
+    data = save(
+        {name: tensor.contiguous() for name, tensor in tensors.items()}, {"history": json.dumps(asdict(history))}
+    )
+    with open_output(path) as output:
+        output.write(data)
+
+
+def _restore(path: Path, network: Biaffine, optimizer: torch.optim.Adam) -> tuple[History, dict[str, Tensor]]:
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            history = History(**json.loads(file.metadata()["history"]))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dictionary
+        network.load_state_dict({name: tensors[f"network.{name}"] for name in network.state_dict()})
+        best = {name: tensors[f"best.{name}"] for name in network.state_dict()}
+        for name, parameter in network.named_parameters():
+            optimizer.state[parameter] = {
+                key: tensors[f"adam.{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq")
+            }
+    except (safetensors.SafetensorError, KeyError, RuntimeError) as error:
+        hint = "it belongs to another training; remove it to begin anew"
+        raise SubdpError(f"cannot be resumed from: {error}", where=str(path), hint=hint) from None
+    return history, best

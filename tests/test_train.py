@@ -1,0 +1,112 @@
+"""The training loop: every word once an epoch, the same bytes from the same seed, and no harm from being killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from subdp.config import NetworkConfig, Settings, TrainConfig
+from subdp.encode import Encoder
+from subdp.errors import SubdpError
+from subdp.parser import Parser
+from subdp.train import CHECKPOINT, METRICS, batches
+from tests.grammar import toy_pairs
+
+NETWORK = NetworkConfig(features=24, lstm=16, lstm_layers=2, arc=16, label=12, dropout=0.1)
+
+
+@given(st.lists(st.integers(1, 30), max_size=60), st.integers(1, 100), st.integers(0, 5))
+def test_every_example_is_in_exactly_one_batch_and_no_batch_is_too_large(
+    lengths: list[int], words: int, seed: int
+) -> None:
+    found = list(batches(lengths, words, seed))
+    assert sorted(index for batch in found for index in batch) == list(range(len(lengths)))
+    for batch in found:
+        assert len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= words
+    assert found == list(batches(lengths, words, seed))
+
+
+def train(encoder: Encoder, folder: Path | None = None, *, seed: int = 1, epochs: int = 4) -> Parser:
+    settings = replace(Settings.resolve(), network=NETWORK, train=TrainConfig(epochs=epochs, batch_words=40))
+    pairs = toy_pairs(30)
+    dev = [source for source, _, _ in toy_pairs(5, seed=1)]
+    return Parser.train(
+        (source for source, _, _ in pairs), dev=dev, encoder=encoder, settings=settings, seed=seed, folder=folder
+    )
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tiny: Encoder) -> None:
+    first, again, other = train(tiny), train(tiny), train(tiny, seed=2)
+    assert first.fingerprint == again.fingerprint
+    assert first.fingerprint != other.fingerprint
+
+
+def test_a_training_that_goes_on_from_a_checkpoint_ends_in_the_same_bytes(tiny: Encoder, tmp_path: Path) -> None:
+    whole = train(tiny)
+    train(tiny, tmp_path, epochs=2)
+    assert train(tiny, tmp_path).fingerprint == whole.fingerprint
+    lines = [json.loads(line) for line in (tmp_path / METRICS).read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == [1, 2, 3, 4]
+    assert lines[-1]["loss"] < lines[0]["loss"]
+
+
+def test_a_checkpoint_of_another_training_is_refused(tiny: Encoder, tmp_path: Path) -> None:
+    train(tiny, tmp_path, epochs=1)
+    data = (tmp_path / CHECKPOINT).read_bytes()
+    (tmp_path / CHECKPOINT).write_bytes(data[: len(data) // 2])
+    with pytest.raises(SubdpError, match="cannot be resumed from"):
+        train(tiny, tmp_path)
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+import torch
+from subdp.encode import Encoder
+from tests.test_train import train
+torch.set_num_threads(1)
+print("ready", flush=True)
+train(Encoder.load(sys.argv[1]), Path(sys.argv[2]), epochs=12).save(sys.argv[3])
+"""
+
+
+def test_killed_at_ten_random_moments_training_ends_in_the_same_weights(
+    tiny: Encoder, tiny_folder: Path, tmp_path: Path
+) -> None:
+    whole = train(tiny, epochs=12)
+    checkpoints, model = tmp_path / "checkpoints", tmp_path / "model"
+    checkpoints.mkdir()
+    moments = random.Random(0)
+    root = Path(__file__).parents[1]
+    command = [sys.executable, "-c", SCRIPT, str(tiny_folder), str(checkpoints), str(model)]
+
+    def start() -> subprocess.Popen[str]:
+        process = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True, env=os.environ)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    for _ in range(10):
+        process = start()
+        time.sleep(moments.uniform(0, 0.7))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        if model.exists():
+            assert Parser.load(model, encoder=tiny).fingerprint == whole.fingerprint
+    process = start()
+    process.communicate()
+    assert process.returncode == 0
+    assert Parser.load(model, encoder=tiny).fingerprint == whole.fingerprint
+    assert torch.isfinite(whole.network.arc_weight).all()
