@@ -48,6 +48,7 @@ class Sentence:
         heads: Sequence[int] | None = None,
         labels: Sequence[str] | None = None,
         upos: Sequence[str] | None = None,
+        misc: Sequence[str] | None = None,
         comments: Sequence[str] = (),
     ) -> Sentence:
         """A sentence from its words and, where known, its tree; checked as one that is read from a file.
@@ -57,11 +58,11 @@ class Sentence:
         """
         if isinstance(words, str):
             raise TypeError(f'words is one string; give a list of words, for example "{words}".split()')
-        columns = {"heads": heads, "labels": labels, "upos": upos}
+        columns = {"heads": heads, "labels": labels, "upos": upos, "misc": misc}
         for name, column in columns.items():
             if column is not None and len(column) != len(words):
                 raise SubdpError(f"{len(words)} words but {len(column)} {name}", where="<sentence>")
-        for value in (*words, *(labels or ()), *(upos or ())):
+        for value in (*words, *(labels or ()), *(upos or ()), *(misc or ())):
             if not value or "\t" in value or "\n" in value:
                 raise SubdpError(f"{value!r} cannot be a column of CoNLL-U", where="<sentence>")
         lines = [comment if comment.startswith("#") else f"# {comment}" for comment in comments]
@@ -69,7 +70,8 @@ class Sentence:
             head = "_" if heads is None or heads[index] == UNKNOWN else str(heads[index])
             label = "_" if labels is None else labels[index]
             tag = "_" if upos is None else upos[index]
-            lines.append(f"{index + 1}\t{word}\t_\t{tag}\t_\t_\t{head}\t{label}\t_\t_")
+            note = "_" if misc is None else misc[index]
+            lines.append(f"{index + 1}\t{word}\t_\t{tag}\t_\t_\t{head}\t{label}\t_\t{note}")
         return _located("\n".join(lines), "<sentence>", 1, any_roots=False)
 
     def __len__(self) -> int:

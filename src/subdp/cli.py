@@ -1,0 +1,168 @@
+"""The command line: `subdp VERB …`. Each verb is the Python verb of the same name; results go to standard output.
+
+Nothing heavy is imported until a verb that needs it runs. Exit 1: something is wrong with the data; 2: with the call.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Annotated, Any, TypeAlias
+
+from cyclopts import App, CycloptsError, Parameter
+
+from subdp import __version__
+from subdp.errors import SubdpError
+from subdp.scores import Labels, Punctuation
+
+Flag: TypeAlias = Annotated[bool, Parameter(negative="")]
+Output: TypeAlias = Annotated[str, Parameter(name=["--output", "-o"])]
+
+app = App(
+    name="subdp",
+    help="A dependency parser for a language without a treebank, from translated text.",
+    version=f"subdp {__version__}",
+    version_flags=["--version"],
+)
+
+
+@app.meta.default
+def run(
+    *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    quiet: Flag = False,
+    debug: Flag = False,
+) -> Any:
+    """Run one verb, and turn errors into one line and an exit code.
+
+    Parameters
+    ----------
+    quiet
+        No progress bars.
+    debug
+        Show the whole traceback of an error.
+    """
+    if quiet:
+        os.environ["SUBDP_QUIET"] = "1"
+    try:
+        return app(tokens, exit_on_error=False)
+    except CycloptsError:
+        sys.exit(2)
+    except SubdpError as error:
+        if debug:
+            raise
+        say(f"subdp: {error}")
+        sys.exit(1)
+    except BrokenPipeError:
+        # The reader of a pipe has gone, as `| head` does: not an error, and nothing more can be said on it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except KeyboardInterrupt:
+        say("subdp: interrupted")
+        sys.exit(130)
+
+
+def say(text: str) -> None:
+    """Talk to the person: standard error."""
+    print(text, file=sys.stderr)
+
+
+def give(result: dict[str, Any] | str) -> None:
+    """A result: standard output, JSON for a dictionary."""
+    print(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2))
+
+
+@app.command
+def evaluate(
+    gold: str,
+    system: str,
+    *,
+    punctuation: Punctuation = "upos",
+    labels: Labels = "universal",
+    max_length: int = 150,
+    json: Flag = False,
+) -> None:
+    """Score SYSTEM's trees against GOLD's, two CoNLL-U files over the same words.
+
+    Parameters
+    ----------
+    gold
+        CoNLL-U file with the right trees.
+    system
+        CoNLL-U file with a parser's trees.
+    punctuation
+        Which words are left out: upos (PUNCT and SYM), deprel (punct), form (only punctuation signs), none.
+    labels
+        Compare labels without their subtypes (universal) or whole (full).
+    max_length
+        Leave out sentences with more words.
+    json
+        Print all figures as JSON.
+    """
+    from subdp.evaluate import evaluate as score
+    from subdp.treebank import read_conllu
+
+    scores = score(
+        read_conllu(gold), read_conllu(system, any_roots=True),
+        punctuation=punctuation, labels=labels, max_length=max_length,
+    )  # fmt: skip
+    give(scores.as_dict() if json else str(scores))
+
+
+@app.command
+def cache(*, clear: Flag = False) -> None:
+    """Show what subdp keeps between runs, and how large it is.
+
+    Parameters
+    ----------
+    clear
+        Delete it: features are encoded anew when they are needed.
+    """
+    from subdp.features import clear_stores, store_sizes
+
+    if clear:
+        give(f"{clear_stores() / 1e6:,.0f} MB freed")
+        return
+    for store in store_sizes():
+        layers = ", ".join(map(str, store.layers))
+        give(f"{store.bytes / 1e6:>8,.0f} MB  {store.encoder}, layers {layers}  {store.folder}")
+
+
+@app.command
+def show(file: str, *, output: Output = "-", most: int = 20) -> None:
+    """Draw the trees of a CoNLL-U file: in the terminal, or as .html or .svg.
+
+    Parameters
+    ----------
+    file
+        CoNLL-U file.
+    output
+        File to write: .html for a page, .svg for one picture; text otherwise.
+    most
+        Draw the first so many sentences.
+    """
+    from itertools import islice
+
+    from subdp.files import open_text_output
+    from subdp.render import Arc, render_html, render_svg, render_text
+    from subdp.treebank import read_conllu
+
+    items = []
+    for sentence in islice(read_conllu(file, any_roots=True), most):
+        relations = enumerate(zip(sentence.heads, sentence.labels, strict=True), 1)
+        arcs = [Arc(word, head, label) for word, (head, label) in relations if head >= 0]
+        items.append((sentence.sent_id, sentence.words, arcs))
+    with open_text_output(output) as write:
+        if output.endswith(".html"):
+            write(render_html(items, title=file))
+        elif output.endswith(".svg"):
+            write(render_svg(*items[0][1:]))
+        else:
+            write("\n\n".join(render_text(words, arcs) for _, words, arcs in items) + "\n")
+
+
+def main() -> None:
+    """The entry point of the `subdp` command."""
+    import subdp.commands  # noqa: F401  # adds its verbs to the app
+
+    app.meta()

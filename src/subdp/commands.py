@@ -1,0 +1,309 @@
+"""The verbs of the command line that work with parsers. Torch is imported when one of them runs, not before."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from cyclopts import Parameter
+
+from subdp.cli import Flag, Output, app, give, say
+from subdp.config import LossesName, PresetName, Settings
+from subdp.draft import TextFormat
+from subdp.errors import SubdpError
+
+if TYPE_CHECKING:
+    from subdp.bitext import Bitext
+    from subdp.parser import Parser
+
+Files: TypeAlias = Annotated[list[str], Parameter(consume_multiple=True)]
+Changes: TypeAlias = dict[str, str] | None
+SHIPPED = Path(__file__).parent / "models" / "en"
+"""The English parser that comes with the package."""
+
+
+@app.command
+def align(
+    *,
+    bitext: Files,
+    output: Output = "-",
+    tokenized: Flag = False,
+    method: str = "argmax",
+    layer: int | None = None,
+    one_to_one: Flag = False,
+    score: str | None = None,
+    encoder: str = "bundled",
+    json: Flag = False,
+) -> None:
+    """Align the words of translated sentences; with --score, say how well that fits gold alignments.
+
+    Parameters
+    ----------
+    bitext
+        One file of pairs (source TAB translation), or two files, line by line or CoNLL-U.
+    output
+        Where the links go, in Pharaoh's notation, one line a pair.
+    tokenized
+        The text has spaces between all words already.
+    method
+        argmax, itermax, match, forward or reverse.
+    layer
+        The encoder's layer whose vectors are compared.
+    one_to_one
+        Drop links whose words have other links.
+    score
+        File of gold links to compare with, instead of writing links.
+    encoder
+        bundled, a model folder, or a Hugging Face name.
+    json
+        Print scores as JSON.
+    """
+    from subdp.align import read_alignments, score_alignments, write_alignments
+    from subdp.encode import Encoder
+    from subdp.similarity import DEFAULT_LAYER, SimilarityAligner
+
+    pairs = _read(bitext, tokenized)
+    aligner = SimilarityAligner(
+        Encoder.load(encoder),
+        method,  # type: ignore[arg-type]  # checked by the aligner
+        DEFAULT_LAYER if layer is None else layer,
+        one_to_one=one_to_one,
+    )
+    if score is None:
+        write_alignments(aligner.align(pairs), output)
+        return
+    gold = list(read_alignments(score))
+    for number, (pair, links) in enumerate(zip(pairs, gold, strict=False), 1):
+        try:
+            links.check(len(pair.source), len(pair.target))
+        except SubdpError as error:
+            hint = "gold links belong to tokenised text: is --tokenized missing?"
+            raise SubdpError(error.reason, where=score, line=number, hint=hint) from None
+    scores = score_alignments(gold, list(aligner.align(pairs)))
+    give(scores.as_dict() if json else str(scores))
+
+
+@app.command
+def train(
+    *,
+    treebank: str,
+    output: Output,
+    dev: str | None = None,
+    encoder: str = "bundled",
+    preset: PresetName = "small",
+    config: str | None = None,
+    train: Changes = None,
+    network: Changes = None,
+    seed: int = 1,
+    half: Flag = False,
+    resume: Flag = False,
+) -> None:
+    """Train a parser on a treebank.
+
+    Parameters
+    ----------
+    treebank
+        CoNLL-U file to learn from.
+    output
+        The model folder to write.
+    dev
+        CoNLL-U file by which the best epoch is chosen.
+    encoder
+        bundled, a model folder, or a Hugging Face name.
+    preset
+        small for a laptop, paper for a GPU.
+    config
+        TOML file with settings.
+    train
+        Settings of the training, as --train.lr 0.001.
+    network
+        Settings of the network, as --network.lstm 400.
+    seed
+        What all chance is drawn from.
+    half
+        Store the weights in half precision.
+    resume
+        Go on with a training that was interrupted.
+    """
+    from subdp.parser import Parser
+    from subdp.treebank import read_conllu
+
+    settings = Settings.resolve(preset, file=config, flags={"train": train or {}, "network": network or {}})
+    checkpoints = _checkpoints(output, resume)
+    held_out = [] if dev is None else list(read_conllu(dev))
+    about = {"title": f"A parser trained on {Path(treebank).name}", "treebank": Path(treebank).name}
+    parser = Parser.train(
+        read_conllu(treebank),
+        dev=held_out,
+        encoder=encoder,
+        settings=settings,
+        seed=seed,
+        folder=checkpoints,
+        about=about,
+    )
+    _finish(parser, output, checkpoints, settings, held_out, half=half)
+
+
+@app.command
+def project(
+    *,
+    bitext: Files,
+    output: Output,
+    parser: str = str(SHIPPED),
+    alignment: str = "argmax",
+    one_to_one: Flag = False,
+    tokenized: Flag = False,
+    keep: float = 0.0,
+) -> None:
+    """Parse the source side of translated text and align it: the silver that `adapt` learns from.
+
+    Parameters
+    ----------
+    bitext
+        One file of pairs (source TAB translation), or two files, line by line or CoNLL-U.
+    output
+        The folder for the silver; an interrupted projection goes on there.
+    parser
+        Model folder of the source parser; by default the English one that comes with subdp.
+    alignment
+        argmax, itermax, match, or a file of links made elsewhere.
+    one_to_one
+        Drop links whose words have other links.
+    tokenized
+        The text has spaces between all words already.
+    keep
+        Store labels only of arcs at least so probable: smaller, and right only with label_weight = arc.
+    """
+    from subdp.parser import Parser
+    from subdp.similarity import find_aligner
+
+    source = Parser.load(parser)
+    pairs = _read(bitext, tokenized).clean()
+    say(str(pairs.report))
+    aligner = find_aligner(alignment, source.encoder, one_to_one=one_to_one)
+    silver = source.project(pairs, aligner=aligner, folder=Path(output), keep=keep)
+    say(f"{len(silver):,} pairs in {output}")
+
+
+@app.command
+def adapt(
+    *,
+    silver: str,
+    output: Output,
+    parser: str = str(SHIPPED),
+    losses: LossesName = "default",
+    preset: PresetName = "small",
+    config: str | None = None,
+    adapt: Changes = None,
+    loss: Changes = None,
+    seed: int = 1,
+    resume: Flag = False,
+) -> None:
+    """Train a parser for the target language on silver, starting from the source parser.
+
+    Parameters
+    ----------
+    silver
+        Folder that `subdp project` made.
+    output
+        The model folder to write.
+    parser
+        Model folder of the source parser; by default the English one that comes with subdp.
+    losses
+        default, or paper for the paper's formulas to the letter.
+    preset
+        small for a laptop, paper for a GPU.
+    config
+        TOML file with settings.
+    adapt
+        Settings of the training, as --adapt.epochs 10.
+    loss
+        Settings of the losses, as --loss.completion none.
+    seed
+        What all chance is drawn from.
+    resume
+        Go on with a training that was interrupted.
+    """
+    from subdp.parser import Parser
+    from subdp.store import Silver
+
+    settings = Settings.resolve(preset, losses, config, {"adapt": adapt or {}, "losses": loss or {}})
+    source, store = Parser.load(parser), Silver(Path(silver))
+    checkpoints = _checkpoints(output, resume)
+    target = source.adapt(store, settings=settings, seed=seed, folder=checkpoints)
+    _finish(target, output, checkpoints, settings, [])
+
+
+@app.command
+def parse(
+    file: str,
+    *,
+    parser: str = str(SHIPPED),
+    format: TextFormat | None = None,
+    tokenizer: str = "unicode",
+    confidence: Flag = False,
+    output: Output = "-",
+) -> None:
+    """Parse text, or fill in the trees of a CoNLL-U file.
+
+    Parameters
+    ----------
+    file
+        Raw text, tokenised text or CoNLL-U; - is standard input.
+    parser
+        Model folder; by default the English parser that comes with subdp.
+    format
+        text, words (a sentence a line, spaces between words) or conllu; by default what the file's ending says.
+    tokenizer
+        How raw text is cut into words: unicode, or a plug-in's name.
+    confidence
+        Add the probabilities of heads and labels, and their rivals, to MISC.
+    output
+        CoNLL-U file to write.
+    """
+    from subdp.draft import read_sentences
+    from subdp.parser import Parser
+    from subdp.treebank import write_conllu
+
+    sentences = read_sentences(file, format, tokenizer)
+    write_conllu(Parser.load(parser).parse(sentences, confidence=confidence), output)
+
+
+def _read(files: list[str], tokenized: bool) -> Bitext:
+    from subdp.bitext import read_bitext
+
+    if len(files) > 2:
+        raise SubdpError(f"{len(files)} files make no bitext", hint="give one file of pairs, or one for each language")
+    bitext = read_bitext(files[0], files[1] if len(files) == 2 else None, tokenized=tokenized)
+    for note in bitext.report.notes:
+        say(note)
+    return bitext
+
+
+def _checkpoints(output: str, resume: bool) -> Path:
+    """Where a training keeps what it needs to go on; anew unless told to resume."""
+    folder = Path(f"{output.rstrip('/')}.training")
+    if folder.exists() and not resume:
+        hint = "go on with --resume, or remove the folder to begin anew"
+        raise SubdpError("an interrupted training is here", where=str(folder), hint=hint)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SubdpError(f"cannot be written: {error.strerror}", where=str(folder)) from None
+    return folder
+
+
+def _finish(
+    parser: Parser, output: str, checkpoints: Path, settings: Settings, dev: Iterable[Any], *, half: bool = False
+) -> None:
+    """Save the parser with its metrics and settings, clear the checkpoints away, and say how good it is."""
+    folder = Path(output)
+    parser.save(folder, half=half)
+    (folder / "config.toml").write_text(settings.as_toml(), encoding="utf-8")
+    shutil.copy(checkpoints / "metrics.jsonl", folder / "metrics.jsonl")
+    shutil.rmtree(checkpoints)
+    if gold := list(dev):
+        give(str(parser.evaluate(gold)))
+    say(f"parser in {output}")

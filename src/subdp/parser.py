@@ -1,0 +1,261 @@
+"""The parser: train it on a treebank, project its distributions onto translations, adapt it to their language, parse.
+
+source = Parser.train(read_conllu("en.conllu"))
+silver = source.project(read_bitext("en-de.tsv").clean())
+german = source.adapt(silver)
+german.save("german-parser")
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import tee
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from subdp.biaffine import Biaffine
+from subdp.bitext import Bitext
+from subdp.bundled import cache_folder
+from subdp.completion import measure_agreement
+from subdp.confidence import confidences
+from subdp.config import NetworkConfig, Settings, as_dict
+from subdp.encode import Encoder
+from subdp.errors import SubdpError
+from subdp.evaluate import Scores, evaluate
+from subdp.examples import SoftExamples, TreeExamples
+from subdp.features import Batch, FeatureStore
+from subdp.model_folder import load_folder, save_folder
+from subdp.progress import progress
+from subdp.scoring import Batcher, Words, distributions, encoder_batch, predict
+from subdp.similarity import Aligner, find_aligner
+from subdp.softtree import SoftTree
+from subdp.store import Silver, SilverPair
+from subdp.train import batches, train
+from subdp.treebank import Sentence
+
+
+@dataclass(frozen=True)
+class Parser:
+    """A biaffine parser over a frozen encoder. `about` tells where it comes from and goes into its model card."""
+
+    network: Biaffine
+    config: NetworkConfig
+    label_names: tuple[str, ...]
+    encoder: Encoder
+    about: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def train(
+        cls,
+        treebank: Iterable[Sentence],
+        *,
+        dev: Iterable[Sentence] = (),
+        encoder: str | Path | Encoder = "bundled",
+        settings: Settings | None = None,
+        seed: int = 1,
+        folder: Path | None = None,
+        about: dict[str, Any] | None = None,
+    ) -> Parser:
+        """Train on gold trees; with `dev` trees the best epoch by LAS on them is kept, otherwise the last.
+
+        Checkpoints go to `folder`; a training that was interrupted goes on from there.
+        """
+        settings = Settings.resolve() if settings is None else settings
+        sentences, held_out = list(treebank), list(dev)
+        if not sentences:
+            raise SubdpError("the treebank has no sentences")
+        names = tuple(sorted({label for sentence in sentences for label in sentence.universal_labels} - {"_"}))
+        model = encoder if isinstance(encoder, Encoder) else Encoder.load(encoder)
+        layers = model.check_layers(settings.network.layers)
+        torch.manual_seed(seed)
+        network = Biaffine(settings.network, len(layers), model.hidden, len(names)).to(model.model.device)
+        parser = cls(network, settings.network, names, model)
+        parser.features.add(sentence.words for sentence in [*sentences, *held_out])
+        examples = TreeExamples(parser.features, sentences, {name: number for number, name in enumerate(names)})
+        history = train(
+            network,
+            examples,
+            settings.train,
+            seed=seed,
+            held_out=(lambda _: parser.evaluate(held_out).las) if held_out else None,
+            folder=folder,
+            title="training the parser",
+        )
+        made = {
+            "trained_on": {"sentences": len(sentences), "words": sum(examples.lengths), "sha256": _hash(sentences)},
+            "seed": seed,
+            "training": as_dict(settings.train),
+            "epochs": history.epoch,
+            "best_epoch": history.best_epoch,
+        }
+        return replace(parser, about={**(about or {}), **made})
+
+    @classmethod
+    def load(cls, folder: str | Path, *, encoder: str | Path | Encoder | None = None) -> Parser:
+        """Load a model folder; nothing in it is executed. `encoder` says where its encoder is, if not where it was."""
+        network, config, names, facts, about = load_folder(Path(folder))
+        model = encoder if isinstance(encoder, Encoder) else Encoder.load(encoder or facts["name"])
+        if model.fingerprint != facts["fingerprint"]:
+            hint = f"it was trained with {facts['name']}; name that one with encoder="
+            raise SubdpError("was trained with another encoder", where=str(folder), hint=hint)
+        return cls(network.to(model.model.device), config, names, model, about)
+
+    def save(self, folder: str | Path, *, half: bool = False) -> None:
+        """Write a model folder, in half precision if asked, all or nothing."""
+        facts = {
+            "name": self.encoder.name,
+            "fingerprint": self.encoder.fingerprint,
+            "layers": self.encoder.layers,
+            "hidden": self.encoder.hidden,
+        }
+        save_folder(Path(folder), self.network, self.config, self.label_names, facts, self.about, half=half)
+
+    @cached_property
+    def features(self) -> FeatureStore:
+        """Where the encoder's vectors for this parser's layers are kept."""
+        return FeatureStore(self.encoder, self.config.layers)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the weights: silver made with one parser never passes for another's."""
+        digest = hashlib.sha256(self.encoder.fingerprint.encode())
+        for name, tensor in sorted(self.network.state_dict().items()):
+            digest.update(name.encode() + tensor.detach().cpu().numpy().tobytes())
+        return digest.hexdigest()[:32]
+
+    def distributions(self, sentences: Iterable[Words]) -> Iterator[SoftTree]:
+        """For each tokenised sentence, the distributions over heads and labels, as a stream."""
+        ahead, behind = tee(sentences)
+        for words, (arcs, labels) in zip(behind, distributions(self.network, ahead, self._encode), strict=True):
+            yield SoftTree(tuple(words), arcs, labels, self.label_names, (True,) * len(words))
+
+    def parse(self, sentences: Iterable[Sentence], *, confidence: bool = False) -> Iterator[Sentence]:
+        """Fill in HEAD and DEPREL, as a stream; all else stays. `confidence` adds probabilities and rivals to MISC."""
+        return self._trees(sentences, self._encode, confidence)
+
+    def evaluate(self, treebank: Iterable[Sentence], **options: Any) -> Scores:
+        """Parse the words of a gold treebank and score the result, as `subdp.evaluate` does."""
+        gold = list(treebank)
+        self.features.add(sentence.words for sentence in gold)
+        return evaluate(gold, self._trees(gold, self.features.batch), **options)
+
+    def project(
+        self,
+        bitext: Bitext,
+        *,
+        aligner: Aligner | str = "argmax",
+        folder: Path | None = None,
+        keep: float = 0.0,
+    ) -> Silver:
+        """Run the parser on the source sentences and align the pairs: what `adapt` trains on.
+
+        Goes on where an interrupted call with the same folder stopped. Without a folder, silver goes to the cache.
+        """
+        align = find_aligner(aligner, self.encoder) if isinstance(aligner, str) else aligner
+        made_from = {"parser": self.fingerprint, "bitext": bitext.fingerprint, "aligner": repr(align)}
+        if folder is None:
+            key = hashlib.sha256(repr((sorted(made_from.items()), keep)).encode()).hexdigest()[:32]
+            folder = cache_folder() / "silver" / key
+        silver = Silver.create(folder, self.label_names, keep=keep, made_from=made_from)
+        rest = bitext[len(silver) :]
+        self.features.add(pair.source for pair in rest)
+        parsed = distributions(self.network, (pair.source for pair in rest), self.features.batch)
+        with progress("aligning and projecting", len(rest), "pairs") as advance:
+
+            def pairs() -> Iterator[SilverPair]:
+                for pair, alignment, (arcs, labels) in zip(rest, align.align(rest), parsed, strict=True):
+                    yield SilverPair(
+                        pair.source, pair.target, alignment, arcs.astype(np.float16), labels.astype(np.float16)
+                    )
+                    advance(1)
+
+            silver.append(pairs())
+        return silver
+
+    def adapt(
+        self,
+        silver: Silver,
+        *,
+        settings: Settings | None = None,
+        seed: int = 1,
+        held_out: float = 0.1,
+        folder: Path | None = None,
+        about: dict[str, Any] | None = None,
+    ) -> Parser:
+        """Train a copy of this parser on projected distributions; the epoch that fits held-out pairs best is kept."""
+        settings = Settings.resolve() if settings is None else settings
+        if silver.label_names != self.label_names:
+            raise SubdpError("the silver has other labels than this parser", where=str(silver.folder))
+        if len(silver) == 0:
+            raise SubdpError("there are no sentence pairs to learn from", where=str(silver.folder))
+        self.features.add(silver.targets())
+        order = np.random.default_rng(seed).permutation(len(silver)).tolist()
+        apart = round(held_out * len(silver))
+        network = copy.deepcopy(self.network)
+        examples = SoftExamples(self.features, silver, order[apart:], settings.losses)
+        examples, agreement = self._completed(examples)
+        test = replace(examples, indices=order[:apart])
+        history = train(
+            network,
+            examples,
+            settings.adapt,
+            seed=seed,
+            held_out=(lambda current: -mean_loss(current, test)) if apart else None,
+            folder=folder,
+            title="adapting the parser",
+        )
+        made = {
+            "adapted_on": {"pairs": len(silver), "made_from": silver.made_from},
+            "adapted_from": self.about,
+            "seed": seed,
+            "losses": as_dict(settings.losses),
+            "agreement": agreement,
+            "training": as_dict(settings.adapt),
+            "epochs": history.epoch,
+            "best_epoch": history.best_epoch,
+        }
+        return replace(self, network=network, about={**(about or {}), **made})
+
+    def _completed(self, examples: SoftExamples) -> tuple[SoftExamples, float | None]:
+        """The examples with this parser as teacher, if the losses ask for completion, and how far it agrees."""
+        rule = examples.config.completion
+        if rule == "none":
+            return examples, None
+        agreement = measure_agreement(self.network, examples)
+        trust = torch.ones(len(self.label_names)) if rule == "source" else agreement.trust()
+        trust = trust.to(self.encoder.model.device)
+        return replace(examples, teacher=copy.deepcopy(self.network), trust=trust), agreement.overall
+
+    def _encode(self, sentences: Sequence[Words]) -> Batch:
+        return encoder_batch(self.encoder, self.encoder.check_layers(self.config.layers), sentences)
+
+    def _trees(self, sentences: Iterable[Sentence], batcher: Batcher, confidence: bool = False) -> Iterator[Sentence]:
+        ahead, behind = tee(sentences)
+        root = self.label_names.index("root") if "root" in self.label_names else None
+        predictions = predict(self.network, (sentence.words for sentence in ahead), batcher, root)
+        for sentence, found in zip(behind, predictions, strict=True):
+            labels = [self.label_names[label] for label in found.labels]
+            misc = confidences(found, self.label_names) if confidence else None
+            yield sentence.with_tree(found.heads, labels, misc=misc)
+
+
+def mean_loss(network: Biaffine, examples: SoftExamples, batch_words: int = 2000) -> float:
+    """The loss per word on examples that are not trained on."""
+    network.eval()
+    with torch.inference_mode():
+        parts = batches(examples.lengths, batch_words, seed=0)
+        return sum(examples.loss(network, part).item() for part in parts) / sum(examples.lengths)
+
+
+def _hash(sentences: Iterable[Sentence]) -> str:
+    digest = hashlib.sha256()
+    for sentence in sentences:
+        digest.update(f"{sentence.conllu}\n\n".encode())
+    return digest.hexdigest()
