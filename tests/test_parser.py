@@ -1,0 +1,172 @@
+"""The parser from end to end on a toy language: it learns, projects, adapts, saves, loads and speaks of its doubts."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from subdp.align import Alignment, write_alignments
+from subdp.bitext import Bitext
+from subdp.config import NetworkConfig, Settings, TrainConfig
+from subdp.encode import Encoder
+from subdp.errors import SubdpError
+from subdp.parser import Parser
+from subdp.store import Silver
+from subdp.treebank import Sentence
+from tests.grammar import as_pair, toy_pairs
+
+SETTINGS = replace(
+    Settings.resolve(),
+    network=NetworkConfig(features=32, lstm=24, lstm_layers=2, arc=24, label=16, dropout=0.1),
+    train=TrainConfig(epochs=20, batch_words=100, lr=5e-3),
+    adapt=TrainConfig(epochs=20, batch_words=100, lr=5e-3),
+)
+
+
+@pytest.fixture(scope="module")
+def source(tiny: Encoder) -> Parser:
+    return Parser.train((tree for tree, _, _ in toy_pairs(60)), encoder=tiny, settings=SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def silver(source: Parser, tmp_path_factory: pytest.TempPathFactory) -> Silver:
+    folder = tmp_path_factory.mktemp("silver")
+    pairs = toy_pairs(60, seed=3)
+    write_alignments((alignment for _, _, alignment in pairs), folder / "links.txt")
+    bitext = Bitext.of([as_pair(tree, translation) for tree, translation, _ in pairs])
+    return source.project(bitext, aligner=str(folder / "links.txt"), folder=folder / "silver")
+
+
+def test_it_learns_a_treebank(source: Parser) -> None:
+    scores = source.evaluate([tree for tree, _, _ in toy_pairs(20, seed=9)])
+    assert scores.las > 95
+
+
+def test_adapting_to_a_translation_beats_direct_transfer(source: Parser, silver: Silver) -> None:
+    gold = [translation for _, translation, _ in toy_pairs(20, seed=9)]
+    adapted = source.adapt(silver, settings=SETTINGS)
+    assert adapted.evaluate(gold).las > max(90, source.evaluate(gold).las + 20)
+    assert adapted.fingerprint != source.fingerprint
+    assert adapted.about["adapted_from"]["trained_on"]["sentences"] == 60
+
+
+@pytest.mark.parametrize("completion", ["none", "source"])
+def test_every_kind_of_completion_trains(source: Parser, silver: Silver, completion: str) -> None:
+    settings = Settings.resolve(losses="paper", flags={"losses": {"completion": completion}, "adapt": {"epochs": 1}})
+    assert source.adapt(silver, settings=settings).about["epochs"] == 1
+
+
+def test_distributions_are_soft_trees_in_the_order_of_the_sentences(source: Parser) -> None:
+    sentences = [tree.words for tree, _, _ in toy_pairs(7)] + [("dog",)]
+    trees = list(source.distributions(iter(sentences)))
+    assert [tree.words for tree in trees] == sentences
+    for tree in trees:
+        np.testing.assert_allclose(tree.coverage, 1, atol=1e-3)
+
+
+def test_parsing_streams_and_keeps_all_but_the_tree(source: Parser) -> None:
+    unparsed = Sentence.of(["the", "dog", "sees", "a", "cat"], upos=["DET", "NOUN", "VERB", "DET", "NOUN"], comments=["x"])
+
+    def endless() -> object:
+        while True:
+            yield unparsed
+
+    parsed = next(source.parse(endless()))  # type: ignore[arg-type]
+    assert parsed.heads == (2, 3, 0, 5, 3)
+    assert parsed.comments == ("# x",)
+    assert parsed.upos == unparsed.upos
+
+
+def test_confidences_name_the_rivals_of_a_doubtful_word(source: Parser) -> None:
+    (parsed,) = source.parse([Sentence.of(["dog", "a", "today", "sees"], misc=["A=b", "_", "_", "_"])], confidence=True)
+    notes = [line.split("\t")[9] for line in parsed.conllu.split("\n")]
+    assert notes[0].startswith("A=b|HeadProb=")
+    assert all("LabelProb=" in note for note in notes)
+    assert parsed.labels.count("root") == parsed.heads.count(0) == 1
+    assert parsed.labels[parsed.heads.index(0)] == "root"
+
+
+def test_a_saved_parser_is_the_same_when_loaded(source: Parser, tiny: Encoder, tmp_path: Path) -> None:
+    source.save(tmp_path / "model")
+    assert Parser.load(tmp_path / "model", encoder=tiny).fingerprint == source.fingerprint
+    assert Parser.load(tmp_path / "model").about == source.about
+    assert "trained on" in (tmp_path / "model" / "README.md").read_text().lower()
+    source.save(tmp_path / "half", half=True)
+    gold = [tree for tree, _, _ in toy_pairs(20, seed=9)]
+    assert Parser.load(tmp_path / "half", encoder=tiny).evaluate(gold).las == source.evaluate(gold).las
+    size = {name: (tmp_path / name / "model.safetensors").stat().st_size for name in ("model", "half")}
+    assert size["half"] < 0.6 * size["model"]
+
+
+def test_damaged_model_folders_are_clear_errors(source: Parser, tiny: Encoder, tmp_path: Path) -> None:
+    def damaged(file: str, content: bytes | None) -> SubdpError:
+        folder = Path(tempfile.mkdtemp(dir=tmp_path)) / "model"
+        source.save(folder)
+        if content is None:
+            (folder / file).unlink()
+        else:
+            (folder / file).write_bytes(content)
+        with pytest.raises(SubdpError) as caught:
+            Parser.load(folder, encoder=tiny)
+        return caught.value
+
+    weights = b"\x08\0\0\0\0\0\0\0{}      "
+    source.save(tmp_path / "whole")
+    config = json.loads((tmp_path / "whole" / "config.json").read_text())
+    for file in ("config.json", "labels.json", "model.safetensors"):
+        assert "missing" in damaged(file, None).reason
+    assert "not JSON" in damaged("labels.json", b"[").reason
+    assert "does not fit" in damaged("labels.json", b'["root"]').reason
+    assert "does not fit" in damaged("model.safetensors", weights).reason
+    assert "does not fit" in damaged("model.safetensors", b"").reason
+    assert "does not fit" in damaged("config.json", b"{}").reason
+    assert "format 99" in damaged("config.json", json.dumps({**config, "format": 99}).encode()).reason
+    other = {**config, "encoder": {**config["encoder"], "fingerprint": "0"}}
+    assert "another encoder" in damaged("config.json", json.dumps(other).encode()).reason
+    with pytest.raises(SubdpError, match="no such model folder"):
+        Parser.load(tmp_path / "absent")
+
+
+def test_saving_never_replaces_a_folder_of_something_else(source: Parser, tmp_path: Path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter1.txt").write_text("years of work")
+    with pytest.raises(SubdpError, match="something else"):
+        source.save(tmp_path / "thesis")
+    assert (tmp_path / "thesis" / "chapter1.txt").read_text() == "years of work"
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis"]
+
+
+def test_an_interrupted_projection_goes_on_and_ends_the_same(source: Parser, silver: Silver, tmp_path: Path) -> None:
+    bitext = Bitext.of([as_pair(tree, translation) for tree, translation, _ in toy_pairs(600, seed=3)])
+
+    class Interrupted:
+        """Gives up after so many pairs."""
+
+        def __init__(self, most: int):
+            self.most = most
+
+        def align(self, pairs: object) -> object:
+            for number, pair in enumerate(pairs):  # type: ignore[arg-type,var-annotated]
+                if number == self.most:
+                    raise KeyboardInterrupt
+                yield Alignment.of([(0, len(pair.target) - 1)])
+
+        def __repr__(self) -> str:
+            return "the same aligner"
+
+    with pytest.raises(KeyboardInterrupt):
+        source.project(bitext, aligner=Interrupted(550), folder=tmp_path / "parts")  # type: ignore[arg-type]
+    assert len(Silver(tmp_path / "parts")) == 512
+    parts = source.project(bitext, aligner=Interrupted(601), folder=tmp_path / "parts")  # type: ignore[arg-type]
+    whole = source.project(bitext, aligner=Interrupted(601), folder=tmp_path / "whole")  # type: ignore[arg-type]
+    assert len(parts) == len(whole) == 600
+    for one, other in zip(parts, whole, strict=True):
+        assert one.target == other.target
+        np.testing.assert_allclose(one.arcs, other.arcs, atol=2e-3)
+    with pytest.raises(SubdpError, match="another parser, bitext or aligner"):
+        source.project(bitext, aligner="argmax", folder=tmp_path / "parts")
