@@ -216,6 +216,11 @@ def test_an_encoder_that_is_nowhere_is_a_clear_error(tmp_path: Path, monkeypatch
         Encoder.load(tmp_path / "no-such-folder")
 
 
+def test_a_folder_is_named_by_its_full_path(folders: dict[Kind, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folders["bert"].parent)
+    assert Encoder.load(folders["bert"].name, device="cpu").name == str(folders["bert"].resolve())
+
+
 def test_a_model_by_name_is_fetched_without_its_side_folders(
     folders: dict[Kind, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,7 +70,8 @@ def test_distributions_are_soft_trees_in_the_order_of_the_sentences(source: Pars
 
 
 def test_parsing_streams_and_keeps_all_but_the_tree(source: Parser) -> None:
-    unparsed = Sentence.of(["the", "dog", "sees", "a", "cat"], upos=["DET", "NOUN", "VERB", "DET", "NOUN"], comments=["x"])
+    tags = ["DET", "NOUN", "VERB", "DET", "NOUN"]
+    unparsed = Sentence.of(["the", "dog", "sees", "a", "cat"], upos=tags, comments=["x"])
 
     def endless() -> object:
         while True:

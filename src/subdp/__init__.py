@@ -6,27 +6,56 @@ what needs torch is loaded when first used, so that `import subdp` stays quick.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from subdp.align import Alignment, read_alignments, write_alignments
+from subdp.bitext import Bitext, Pair, read_bitext
 from subdp.decode import decode
 from subdp.errors import SubdpError
-from subdp.evaluate import evaluate
+from subdp.evaluate import Scores, compare, evaluate, summarize
 from subdp.softtree import Head, SoftTree, project, project_tree
 from subdp.treebank import Sentence, read_conllu, write_conllu
+from subdp.words import words_of
+
+if TYPE_CHECKING:
+    from subdp.encode import Encoder
+    from subdp.parser import Parser
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Alignment",
+    "Bitext",
+    "Encoder",
     "Head",
+    "Pair",
+    "Parser",
+    "Scores",
     "Sentence",
     "SoftTree",
     "SubdpError",
+    "compare",
     "decode",
     "evaluate",
     "project",
     "project_tree",
     "read_alignments",
+    "read_bitext",
     "read_conllu",
+    "summarize",
+    "words_of",
     "write_alignments",
     "write_conllu",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Parser":
+        from subdp.parser import Parser
+
+        return Parser
+    if name == "Encoder":
+        from subdp.encode import Encoder
+
+        return Encoder
+    raise AttributeError(f"module 'subdp' has no attribute {name!r}")

@@ -95,7 +95,7 @@ PRESETS: dict[PresetName, Preset] = {
     "paper": Preset(adapt=TrainConfig(epochs=30, lr=5e-4)),
     "small": Preset(
         network=NetworkConfig(layers=tuple(range(3, 11)), features=300, lstm=200, lstm_layers=2, arc=300),
-        train=TrainConfig(epochs=20, patience=5, decay_steps=500, batch_words=2000),
+        train=TrainConfig(epochs=18, patience=5, decay_steps=300, batch_words=2000),
         adapt=TrainConfig(epochs=15, patience=3, lr=5e-4, decay_steps=500, batch_words=1000),
     ),
 }

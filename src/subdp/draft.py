@@ -53,8 +53,8 @@ def _lines(source: Source) -> Iterator[str]:
 def draft(text: str, words: tuple[str, ...], sent_id: str) -> Sentence:
     """A sentence whose tree is not known yet, ready to be written as CoNLL-U.
 
-    >>> print(draft("Go!", ("Go", "!"), "1").conllu.split("\\n")[2])
-    1	Go	_	X	_	_	_	_	_	SpaceAfter=No
+    >>> draft("Go!", ("Go", "!"), "1").conllu.split("\\n")[2].endswith("SpaceAfter=No")
+    True
     """
     misc, end = [], 0
     for word in words:

@@ -26,7 +26,8 @@ from subdp.bundled import FINGERPRINT, bundled_encoder
 from subdp.errors import SubdpError
 from subdp.pretrained import find_folder, hash_folder, load_folder
 
-_BATCH = {"cpu": 1024, "cuda": 16384}  # Subwords (with padding) in a batch: measured on the CPU, see benchmarks.
+_BATCH = {"cpu": 512, "cuda": 8192}  # Subwords in a batch, padding included. More is no faster on a CPU.
+_SHORTEST = 0.9  # Of a batch's longest sentence: the rest would be padding.
 _HELD_BYTES = 256 << 20  # What a chunk's results may take, while they wait to go out in the order they came in.
 _MOST_WORDS = 16384  # In a chunk: enough that sorting by length leaves hardly any padding.
 _REMEMBERED_WORDS = 1 << 20
@@ -100,6 +101,7 @@ class Encoder:
         Of an encoder-decoder only the encoder is kept. No code that comes with a model is ever run. By default a GPU is
         used if there is one: CUDA in float16, anything else in float32.
         """
+        name = str(name) if name == "bundled" or not Path(name).is_dir() else str(Path(name).resolve())
         folder = bundled_encoder() if name == "bundled" else find_folder(name)
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
@@ -107,7 +109,7 @@ class Encoder:
         if dtype is None:
             dtype = torch.float16 if device.type == "cuda" else torch.float32
         model, tokenizer = load_folder(folder, dtype)
-        return cls(str(name), folder, model.to(device), tokenizer)
+        return cls(name, folder, model.to(device), tokenizer)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -140,7 +142,7 @@ class Encoder:
         room = self.window - len(self.prefix) - len(self.suffix)
         spans = [span for number, (ids, _) in enumerate(split) for span in _spans(number, len(ids), room)]
         spans.sort(key=lambda span: span.end - span.start, reverse=True)
-        for batch in _batches(spans, len(self.prefix) + len(self.suffix), _BATCH.get(self.model.device.type, 4096)):
+        for batch in _batches(spans, self.window - room, _BATCH.get(self.model.device.type, 4096)):
             rows = [[*self.prefix, *split[span.sentence][0][span.start : span.end], *self.suffix] for span in batch]
             states = self._states(rows, layers)
             for row, span in enumerate(batch):
@@ -234,12 +236,18 @@ def _spans(sentence: int, length: int, room: int) -> Iterator[_Span]:
 
 
 def _batches(spans: list[_Span], specials: int, subwords: int) -> Iterator[list[_Span]]:
-    """Neighbours of spans sorted from long to short, as many at a time as make a padded batch of this many subwords."""
-    start = 0
-    while start < len(spans):
-        size = max(1, subwords // (spans[start].end - spans[start].start + specials))
-        yield spans[start : start + size]
-        start += size
+    """Neighbours of spans sorted from long to short: of nearly the same length, and at most so many subwords in all."""
+    batch: list[_Span] = []
+    longest = 0
+    for span in spans:
+        length = span.end - span.start + specials
+        if batch and ((len(batch) + 1) * longest > subwords or length < _SHORTEST * longest):
+            yield batch
+            batch = []
+        longest = longest if batch else length
+        batch.append(span)
+    if batch:
+        yield batch
 
 
 def _find_blocks(model: Any) -> nn.ModuleList:

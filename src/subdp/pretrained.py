@@ -20,7 +20,7 @@ from subdp.errors import SubdpError
 _ROOT_FILES = ("*.json", "*.model", "*.txt")  # What an encoder is, besides its weights.
 
 
-def find_folder(name: str | Path) -> Path:
+def find_folder(name: str) -> Path:
     """The folder of that path, or the local copy of the model of that name, fetched if needed and possible."""
     if Path(name).is_dir():
         return Path(name)
@@ -30,9 +30,9 @@ def find_folder(name: str | Path) -> Path:
     hint = "name a model folder, a Hugging Face model (the first time with a network), or bundled"
     try:
         patterns = [*_ROOT_FILES, "*.safetensors"]
-        folder = Path(snapshot_download(str(name), allow_patterns=patterns, ignore_patterns=["*/*"]))
+        folder = Path(snapshot_download(name, allow_patterns=patterns, ignore_patterns=["*/*"]))
         if _weights(folder) == "*.bin":
-            folder = Path(snapshot_download(str(name), allow_patterns=["*.bin"], ignore_patterns=["*/*"]))
+            folder = Path(snapshot_download(name, allow_patterns=["*.bin"], ignore_patterns=["*/*"]))
     except (OSError, ValueError) as error:
         raise SubdpError(reason, hint=hint) from error
     return folder
