@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: install test lint format clean
+.PHONY: install test lint format clean english-parser
 
 install: $(VENV)/.installed
 
@@ -24,6 +24,14 @@ lint: install
 format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The English parser that ships with the package. UD is a folder that holds UD 2.2's UD_English-EWT.
+english-parser: install
+	rm -rf src/subdp/models/en
+	$(BIN)/subdp train --treebank $(UD)/UD_English-EWT/en_ewt-ud-train.conllu \
+	  --dev $(UD)/UD_English-EWT/en_ewt-ud-dev.conllu --test $(UD)/UD_English-EWT/en_ewt-ud-test.conllu \
+	  --title 'English dependency parser (UD English EWT 2.2)' --licence 'CC BY-SA 4.0, as the treebank' \
+	  --seed 1 --half --output src/subdp/models/en
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache

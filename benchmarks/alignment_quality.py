@@ -8,8 +8,8 @@ N translating line N, and NAME.gold with `i-j` for sure and `i?j` for possible l
 is dev and test these are the two halves; otherwise the first half of the lines is dev. Where it is pud, gold has
 content words alone, so only links between two words that have gold links are counted.
 
-What to use is chosen by the mean AER over the dev halves; the test halves are only reported. Every sentence is encoded
-once for all layers.
+What to use is chosen by the mean AER over the dev halves of the sets whose gold has all words; the test halves are only
+reported. For gold with content words alone, precision and recall are shown. Every sentence is encoded once.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from subdp.encode import Encoded, Encoder
 from subdp.similarity import SimilarityAligner
 
 Variant = tuple[int, SimilarityAligner]
+Scores = dict[str, AlignmentScores]  # of the dev half, of the test half, of all sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,13 @@ class GoldSet:
     dev: int
     content_words: bool
 
-    def score(self, system: Sequence[Alignment]) -> tuple[AlignmentScores, AlignmentScores]:
-        """The scores of the dev and of the test half."""
-        halves = (slice(self.dev), slice(self.dev, None))
-        dev, test = (
-            score_alignments(self.gold[half], system[half], within_gold_words=self.content_words) for half in halves
-        )
-        return dev, test
+    def score(self, system: Sequence[Alignment]) -> Scores:
+        """The scores of the dev half, of the test half and of both together."""
+        parts = {"dev": slice(self.dev), "test": slice(self.dev, None), "all": slice(None)}
+        return {
+            name: score_alignments(self.gold[part], system[part], within_gold_words=self.content_words)
+            for name, part in parts.items()
+        }
 
 
 def read_sets(data: Path) -> list[GoldSet]:
@@ -95,6 +96,25 @@ def describe(layer: int, aligner: SimilarityAligner) -> list[str]:
     return [str(layer), aligner.method, aligner.level, f"{aligner.null:g}"]
 
 
+def print_grid(sets: list[GoldSet], scores: list[list[Scores]], variants: list[Variant], part: str) -> list[float]:
+    """Print a row for each variant, and give its mean AER over the sets whose gold has all words."""
+    full = [number for number, gold_set in enumerate(sets) if not gold_set.content_words]
+    partial = [number for number, gold_set in enumerate(sets) if gold_set.content_words]
+    rows, means = [], []
+    for number, variant in enumerate(variants):
+        aers = [scores[at][number][part].aer for at in full]
+        shares = [scores[at][number][part] for at in partial]
+        means.append(float(np.mean(aers)))
+        cells = [
+            *(f"{aer:.3f}" for aer in (*aers, means[-1])),
+            *(f"{s.precision:.3f} / {s.recall:.3f}" for s in shares),
+        ]
+        rows.append([*describe(*variant), *cells])
+    names = [*(sets[at].name for at in full), "mean", *(f"{sets[at].name} P / R" for at in partial)]
+    print(f"\nAER, {part}\n\n{table(['layer', 'method', 'level', 'null', *names], rows)}")
+    return means
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Alignment quality by layer, method and level.")
     parser.add_argument("--data", type=Path, required=True, help="folder with gold alignments")
@@ -111,29 +131,22 @@ def main() -> None:
         (layer, SimilarityAligner(encoder, method, layer, level, null=null)) for method, level, null, layer in grid
     ]
     sets = read_sets(options.data)
-    scores = []  # by set, then by variant, then dev and test
+    scores = []
     for gold_set in sets:
         content = ", content words" if gold_set.content_words else ""
         print(
             f"{gold_set.name}: {gold_set.dev} dev, {len(gold_set.pairs) - gold_set.dev} test pairs{content}", flush=True
         )
         scores.append([gold_set.score(system) for system in align_all(gold_set, encoder, variants)])
-
-    names = [gold_set.name for gold_set in sets]
-    settings = ["layer", "method", "level", "null"]
-    means = np.array([[dev.aer for dev, _ in by_variant] for by_variant in scores]).mean(0)
-    best = int(means.argmin())
-    for title, half in (("dev", 0), ("test", 1)):
-        rows = []
-        for number, variant in enumerate(variants):
-            aers = [by_variant[number][half].aer for by_variant in scores]
-            rows.append([*describe(*variant), *(f"{aer:.3f}" for aer in aers), f"{np.mean(aers):.3f}"])
-        print(f"\nAER, {title} halves\n\n{table([*settings, *names, 'mean'], rows)}")
-    print(f"\nLowest mean AER on the dev halves: {', '.join(describe(*variants[best]))}; its test halves:\n")
-    measures = ("precision", "recall", "f1", "aer")
-    tests = [by_variant[best][1].as_dict() for by_variant in scores]
-    rows = [[name, *(f"{test[key]:.3f}" for key in measures)] for name, test in zip(names, tests, strict=True)]
-    print(table(["", "precision", "recall", "F1", "AER"], rows))
+    best = int(np.argmin(print_grid(sets, scores, variants, "dev")))
+    print_grid(sets, scores, variants, "test")
+    print(f"\nLowest mean AER on the dev halves: {', '.join(describe(*variants[best]))}\n")
+    rows = []
+    for gold_set, by_variant in zip(sets, scores, strict=True):
+        for part in ("test", "all"):
+            s = by_variant[best][part]
+            rows.append([gold_set.name, part, *(f"{value:.3f}" for value in (s.precision, s.recall, s.f1, s.aer))])
+    print(table(["", "sentences", "precision", "recall", "F1", "AER"], rows))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ Every reader goes through the whole file, sentence by sentence. Ours also checks
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 import time
 from collections.abc import Callable

@@ -16,8 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from subdp.bitext import Bitext, read_bitext
-from subdp.commands import SHIPPED
-from subdp.config import Settings
+from subdp.config import SHIPPED, Settings
 from subdp.parser import Parser
 from subdp.similarity import find_aligner
 from subdp.treebank import Sentence, read_conllu

@@ -89,7 +89,7 @@ def test_the_three_steps_from_a_treebank_to_a_parser(
     small = ["--train.epochs", "2", "--network.lstm", "8", "--network.layers", "1,2", "--train.batch_words", "100"]
     train = ["train", "--treebank", tmp_path / "source.conllu", "--dev", tmp_path / "source.conllu", "--encoder"]
     assert run(*train, tiny_folder, "-o", tmp_path / "source", *small) == 0
-    assert capsys.readouterr().out.startswith("UAS")
+    assert capsys.readouterr().out.startswith("dev: UAS")
     assert {path.name for path in (tmp_path / "source").iterdir()} >= {"config.json", "config.toml", "metrics.jsonl"}
     silver = tmp_path / "silver"
     parser = ["--parser", tmp_path / "source"]

@@ -221,8 +221,8 @@ class TestFileAligner:
     @pytest.mark.parametrize(
         ("lines", "message"),
         [
-            (lines[:3], r"links.txt: ends after 3 lines but there are more pairs \(.*one line for each pair"),
-            ((*lines, ""), r"links.txt:5: has more lines than the 4 pairs"),
+            (lines[:3], r"links.txt: has 3 lines for 4 pairs \(.*one line for each pair"),
+            ((*lines, ""), r"links.txt: has 5 lines for 4 pairs"),
             (("2-0", *lines[1:]), r"links.txt:1: link 2-0 names source word 2 but the source sentence has 2 words"),
             ((*lines[:3], "0?3"), r"links.txt:4: link 0-3 names target word 3 but the target sentence has 3 words"),
             (("0-0", "0-0:x"), r"links.txt:2: '0-0:x' is not a link"),
@@ -233,6 +233,20 @@ class TestFileAligner:
     ) -> None:
         with pytest.raises(SubdpError, match=message):
             list(FileAligner(self.file(tmp_path, *lines)).align(PAIRS))
+
+    def test_pairs_find_their_line_after_others_were_filtered_out(self, tmp_path: Path) -> None:
+        aligner = FileAligner(self.file(tmp_path, *self.lines))
+        kept = [Pair(PAIRS[line].source, PAIRS[line].target, str(line + 1)) for line in (0, 3)]
+        assert [str(alignment) for alignment in aligner.align(kept)] == ["0-0 1-1 1-2", "3-2:0.5 0?0"]
+        beyond = [Pair(("a",), ("b",), "9")]
+        with pytest.raises(SubdpError, match="ends before line 9 of the bitext"):
+            list(aligner.align(beyond))
+
+    def test_its_name_changes_with_the_files_content(self, tmp_path: Path) -> None:
+        path = self.file(tmp_path, "0-0")
+        name = repr(FileAligner(path))
+        self.file(tmp_path, "0-1")
+        assert repr(FileAligner(path)) != name
 
     def test_a_missing_file_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(SubdpError, match="no such file"):

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import Parameter
 
-from subdp.cli import Flag, Output, app, give, say
-from subdp.config import LossesName, PresetName, Settings
+from subdp.cli import Flag, Input, Output, app, give, say
+from subdp.config import SHIPPED, LossesName, PresetName, Settings
 from subdp.draft import TextFormat
 from subdp.errors import SubdpError
+from subdp.files import open_text_output
 
 if TYPE_CHECKING:
     from subdp.bitext import Bitext
     from subdp.parser import Parser
+    from subdp.treebank import Sentence
 
 Files: TypeAlias = Annotated[list[str], Parameter(consume_multiple=True)]
 Changes: TypeAlias = dict[str, str] | None
-SHIPPED = Path(__file__).parent / "models" / "en"
-"""The English parser that comes with the package."""
+METRICS = "metrics.jsonl"
 
 
 @app.command
@@ -91,6 +92,7 @@ def train(
     treebank: str,
     output: Output,
     dev: str | None = None,
+    test: str | None = None,
     encoder: str = "bundled",
     preset: PresetName = "small",
     config: str | None = None,
@@ -99,6 +101,8 @@ def train(
     seed: int = 1,
     half: Flag = False,
     resume: Flag = False,
+    title: str | None = None,
+    licence: str | None = None,
 ) -> None:
     """Train a parser on a treebank.
 
@@ -110,6 +114,8 @@ def train(
         The model folder to write.
     dev
         CoNLL-U file by which the best epoch is chosen.
+    test
+        CoNLL-U file on which the finished parser is scored.
     encoder
         bundled, a model folder, or a Hugging Face name.
     preset
@@ -126,24 +132,25 @@ def train(
         Store the weights in half precision.
     resume
         Go on with a training that was interrupted.
+    title
+        What the model card calls the parser.
+    licence
+        The licence that the training data puts on the parser, for the model card.
     """
     from subdp.parser import Parser
     from subdp.treebank import read_conllu
 
     settings = Settings.resolve(preset, file=config, flags={"train": train or {}, "network": network or {}})
     checkpoints = _checkpoints(output, resume)
-    held_out = [] if dev is None else list(read_conllu(dev))
-    about = {"title": f"A parser trained on {Path(treebank).name}", "treebank": Path(treebank).name}
+    gold = {name: list(read_conllu(path)) for name, path in (("dev", dev), ("test", test)) if path is not None}
+    about = {"title": title or f"A parser trained on {Path(treebank).name}", "treebank": Path(treebank).name}
+    if licence is not None:
+        about["licence"] = licence
+    trees = read_conllu(treebank)
     parser = Parser.train(
-        read_conllu(treebank),
-        dev=held_out,
-        encoder=encoder,
-        settings=settings,
-        seed=seed,
-        folder=checkpoints,
-        about=about,
+        trees, dev=gold.get("dev", ()), encoder=encoder, settings=settings, seed=seed, folder=checkpoints, about=about
     )
-    _finish(parser, output, checkpoints, settings, held_out, half=half)
+    _finish(parser, output, checkpoints, settings, gold, half=half)
 
 
 @app.command
@@ -233,12 +240,12 @@ def adapt(
     source, store = Parser.load(parser), Silver(Path(silver))
     checkpoints = _checkpoints(output, resume)
     target = source.adapt(store, settings=settings, seed=seed, folder=checkpoints)
-    _finish(target, output, checkpoints, settings, [])
+    _finish(target, output, checkpoints, settings, {})
 
 
 @app.command
 def parse(
-    file: str,
+    file: Input,
     *,
     parser: str = str(SHIPPED),
     format: TextFormat | None = None,
@@ -296,14 +303,23 @@ def _checkpoints(output: str, resume: bool) -> Path:
 
 
 def _finish(
-    parser: Parser, output: str, checkpoints: Path, settings: Settings, dev: Iterable[Any], *, half: bool = False
+    parser: Parser,
+    output: str,
+    checkpoints: Path,
+    settings: Settings,
+    gold: dict[str, list[Sentence]],
+    *,
+    half: bool = False,
 ) -> None:
-    """Save the parser with its metrics and settings, clear the checkpoints away, and say how good it is."""
+    """Score the parser on the gold sets, save it with its metrics and settings, and clear the checkpoints away."""
     folder = Path(output)
-    parser.save(folder, half=half)
-    (folder / "config.toml").write_text(settings.as_toml(), encoding="utf-8")
-    shutil.copy(checkpoints / "metrics.jsonl", folder / "metrics.jsonl")
+    scores = {name: parser.evaluate(trees) for name, trees in gold.items()}
+    for name, result in scores.items():
+        give(f"{name}: {result}")
+    about = {**parser.about, "scores": {name: f"UAS {s.uas:.1f}, LAS {s.las:.1f}" for name, s in scores.items()}}
+    replace(parser, about=about).save(folder, half=half)
+    with open_text_output(folder / "config.toml") as write:
+        write(settings.as_toml())
+    shutil.copy(checkpoints / METRICS, folder / METRICS)
     shutil.rmtree(checkpoints)
-    if gold := list(dev):
-        give(str(parser.evaluate(gold)))
     say(f"parser in {output}")

@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from subdp.errors import SubdpError
@@ -18,6 +19,9 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+SHIPPED = Path(__file__).parent / "models" / "en"
+"""The English parser that comes with the package."""
 
 LabelWeight = Literal["none", "arc", "best"]
 LabelPairs = Literal["all", "aligned"]
@@ -125,11 +129,15 @@ class Settings:
         file: Source | None = None,
         flags: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Settings:
-        """Settings from a preset, a set of losses, a TOML file and flags by section: `{"train": {"lr": 0.001}}`."""
+        """Settings from a preset, a set of losses, a TOML file and flags by section: `{"train": {"lr": 0.001}}`.
+
+        The file's section `[run]`, the data and choices of `subdp run`, is none of these settings.
+        """
         start = PRESETS[preset]
         settings = cls(start.network, start.train, start.adapt, LOSSES[losses])
         if file is not None:
-            settings = settings._changed(_read_toml(file), name_of(file))
+            sections = {name: section for name, section in read_toml(file).items() if name != "run"}
+            settings = settings._changed(sections, name_of(file))
         return settings._changed(flags or {}, None)
 
     def _changed(self, sections: Mapping[str, Mapping[str, Any]], where: str | None) -> Settings:
@@ -150,7 +158,8 @@ class Settings:
         return "\n".join(line for line in lines if not line.endswith("= null"))
 
 
-def _read_toml(file: Source) -> dict[str, Any]:
+def read_toml(file: Source) -> dict[str, Any]:
+    """The sections of a TOML file."""
     with open_input(file) as stream:
         try:
             return tomllib.loads(stream.read().decode())

@@ -56,6 +56,8 @@ def draft(text: str, words: tuple[str, ...], sent_id: str) -> Sentence:
     >>> draft("Go!", ("Go", "!"), "1").conllu.split("\\n")[2].endswith("SpaceAfter=No")
     True
     """
+    # Composed characters, as Universal Dependencies wants them.
+    text, words = unicodedata.normalize("NFC", text), tuple(unicodedata.normalize("NFC", word) for word in words)
     misc, end = [], 0
     for word in words:
         start = text.find(word, end)
@@ -64,10 +66,11 @@ def draft(text: str, words: tuple[str, ...], sent_id: str) -> Sentence:
         misc.append("SpaceAfter=No" if start >= 0 and end < len(text) and not text[end].isspace() else "_")
     spaced = "".join(word + ("" if note != "_" else " ") for word, note in zip(words, misc, strict=True)).strip()
     comments = [f"# sent_id = {sent_id}", f"# text = {spaced}"]
-    return Sentence.of(words, upos=[_upos(word) for word in words], misc=misc, comments=comments)
+    return Sentence.of(words, upos=[upos_of(word) for word in words], misc=misc, comments=comments)
 
 
-def _upos(word: str) -> str:
+def upos_of(word: str) -> str:
+    """The UPOS that a word's characters tell: PUNCT, SYM, NUM, else X."""
     kinds = {unicodedata.category(character)[0] for character in word}
     if kinds == {"P"}:
         return "PUNCT"

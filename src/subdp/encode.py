@@ -89,6 +89,9 @@ class Encoder:
         known = (tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.eos_token_id, 0)
         self._nothing: int = next(number for number in known if number is not None)
 
+    def __repr__(self) -> str:
+        return f"Encoder({self.name!r}, {self.fingerprint})"
+
     @classmethod
     def load(
         cls,

@@ -94,21 +94,32 @@ class FeatureStore:
         if not missing:
             return 0
         self._prepare_folder()
-        rows: list[_Row] = []
-        size = 0
         with _progress(sum(map(len, missing.values()))) as advance:
-            encoded = self.encoder.encode(missing.values(), self.layers)
-            for key, sentence in zip(missing, encoded, strict=True):
-                rows.append(_Row.of(key, sentence))
-                size += len(rows[-1].vectors)
-                advance(len(sentence.first))
-                if size >= _SHARD_BYTES:
-                    self._write(rows)
-                    rows, size = [], 0
-        if rows:
-            self._write(rows)
+            for block in self._blocks(missing):
+                rows = []
+                for key, sentence in zip(block, self.encoder.encode(block.values(), self.layers), strict=True):
+                    rows.append(_Row.of(key, sentence))
+                    advance(len(sentence.first))
+                self._write(rows)
         self._find_shards()
         return len(missing)
+
+    def _blocks(self, missing: dict[bytes, Sequence[str]]) -> Iterator[dict[bytes, Sequence[str]]]:
+        """Sentences that fill a shard, encoded by themselves: to the last bit the same after an interruption.
+
+        What an encoder says of a sentence depends a little on the others in its batch.
+        """
+        most = _SHARD_BYTES // (4 * len(self.layers) * self.encoder.hidden)  # with two vectors for every word
+        block: dict[bytes, Sequence[str]] = {}
+        words = 0
+        for key, sentence in missing.items():
+            block[key] = sentence
+            words += len(sentence)
+            if words >= most:
+                yield block
+                block, words = {}, 0
+        if block:
+            yield block
 
     def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
         """The features of these sentences; they must have been added. One copy, no other work."""

@@ -6,8 +6,10 @@ Loading reads JSON and tensors and runs nothing. The frozen encoder is named, no
 from __future__ import annotations
 
 import json
+import platform
 import shutil
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,14 @@ def save_folder(
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
-        facts = {"format": _FORMAT, "encoder": encoder, "network": as_dict(config), "about": about}
+        versions = {name: version(name) for name in ("subdp", "torch", "transformers", "numpy")}
+        facts = {
+            "format": _FORMAT,
+            "encoder": encoder,
+            "network": as_dict(config),
+            "about": about,
+            "versions": {**versions, "python": platform.python_version()},
+        }
         (temporary / "config.json").write_text(json.dumps(facts, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
         (temporary / "labels.json").write_text(json.dumps(label_names, ensure_ascii=False) + "\n", encoding="utf-8")
         (temporary / "README.md").write_text(_card(label_names, encoder, about), encoding="utf-8")

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import tee
+from itertools import chain, islice, tee
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,10 @@ from subdp.features import Batch, FeatureStore
 from subdp.model_folder import load_folder, save_folder
 from subdp.progress import progress
 from subdp.scoring import Batcher, Words, distributions, encoder_batch, predict
-from subdp.similarity import Aligner, find_aligner
+from subdp.similarity import Aligner, FileAligner, find_aligner
 from subdp.softtree import SoftTree
-from subdp.store import Silver, SilverPair
-from subdp.train import batches, train
+from subdp.store import SHARD, Silver, SilverPair
+from subdp.train import Examples, batches, train
 from subdp.treebank import Sentence
 
 
@@ -164,13 +164,18 @@ class Parser:
             key = hashlib.sha256(repr((sorted(made_from.items()), keep)).encode()).hexdigest()[:32]
             folder = cache_folder() / "silver" / key
         silver = Silver.create(folder, self.label_names, keep=keep, made_from=made_from)
-        rest = bitext[len(silver) :]
+        done = len(silver)
+        rest = bitext[done:]
         self.features.add(pair.source for pair in rest)
-        parsed = distributions(self.network, (pair.source for pair in rest), self.features.batch)
+        # Shard by shard: the same sentences go through the network together, whether or not it was interrupted.
+        parts = [[pair.source for pair in rest[start : start + SHARD]] for start in range(0, len(rest), SHARD)]
+        parsed = chain.from_iterable(distributions(self.network, part, self.features.batch) for part in parts)
+        # A file of links is for the whole bitext, whatever part of it is done.
+        links = islice(align.align(bitext), done, None) if isinstance(align, FileAligner) else align.align(rest)
         with progress("aligning and projecting", len(rest), "pairs") as advance:
 
             def pairs() -> Iterator[SilverPair]:
-                for pair, alignment, (arcs, labels) in zip(rest, align.align(rest), parsed, strict=True):
+                for pair, alignment, (arcs, labels) in zip(rest, links, parsed, strict=True):
                     yield SilverPair(
                         pair.source, pair.target, alignment, arcs.astype(np.float16), labels.astype(np.float16)
                     )
@@ -246,7 +251,7 @@ class Parser:
             yield sentence.with_tree(found.heads, labels, misc=misc)
 
 
-def mean_loss(network: Biaffine, examples: SoftExamples, batch_words: int = 2000) -> float:
+def mean_loss(network: Biaffine, examples: Examples, batch_words: int = 2000) -> float:
     """The loss per word on examples that are not trained on."""
     network.eval()
     with torch.inference_mode():

@@ -6,8 +6,10 @@ them. Links are found between subwords (or words) and reduced to words, which is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 import numpy as np
@@ -16,7 +18,8 @@ import numpy.typing as npt
 from subdp.align import Alignment, read_alignments
 from subdp.bitext import Pair
 from subdp.errors import SubdpError
-from subdp.files import Source, name_of
+from subdp.files import Source, name_of, open_input
+from subdp.plugins import load, plugins
 
 if TYPE_CHECKING:
     from subdp.encode import Encoded, Encoder
@@ -29,6 +32,9 @@ Weights = Literal["binary", "count", "similarity"]
 
 DEFAULT_METHOD: Method = "argmax"
 DEFAULT_LAYER = 7
+# Pairs encoded together, a part of a shard of silver: a projection that goes on with its next shard then aligns the
+# same sentences together as one that was not interrupted, and so to the last bit alike.
+_BLOCK = 256
 
 
 class Aligner(Protocol):
@@ -140,9 +146,11 @@ class SimilarityAligner:
     def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
         """One alignment for each pair, as a stream; both sides go through the encoder together."""
         layer = default_layer(self.encoder.layers) if self.layer is None else self.layer
-        sentences = (side for pair in pairs for side in (pair.source, pair.target))
-        encoded = self.encoder.encode(sentences, layers=[layer])
-        return (self.link(source, target) for source, target in zip(encoded, encoded, strict=True))
+        stream = iter(pairs)
+        while block := list(islice(stream, _BLOCK)):
+            encoded = self.encoder.encode([side for pair in block for side in (pair.source, pair.target)], [layer])
+            for source, target in zip(encoded, encoded, strict=True):
+                yield self.link(source, target)
 
     def link(self, source: Encoded, target: Encoded) -> Alignment:
         """The alignment of two encoded sentences that hold one layer each."""
@@ -169,29 +177,45 @@ def default_layer(layers: int) -> int:
     return round(DEFAULT_LAYER / 12 * layers)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FileAligner:
-    """Alignments made elsewhere (fast_align, eflomal, awesome-align …): a Pharaoh file with a line for each pair."""
+    """Alignments made elsewhere (fast_align, eflomal, awesome-align …): a Pharaoh file with a line for each pair.
+
+    Pairs that know the number of their line, as those read from one file do, find their alignment by it, so that pairs
+    which a filter dropped do no harm. Otherwise the file must have just as many lines as there are pairs.
+    """
 
     path: Source
     one_to_one: bool = False
 
+    def __repr__(self) -> str:
+        """A name that changes with the file's content: silver made with other links is other silver."""
+        with open_input(self.path) as stream:
+            digest = hashlib.sha256(stream.read()).hexdigest()
+        return f"FileAligner(sha256={digest}, one_to_one={self.one_to_one})"
+
     def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
-        """The file's alignments, checked against the lengths of the pairs, which must be as many."""
-        name = name_of(self.path)
-        lines = read_alignments(self.path)
-        count = 0
-        for count, pair in enumerate(pairs, 1):
-            alignment = next(lines, None)
-            if alignment is None:
-                raise SubdpError(f"ends after {count - 1} lines but there are more pairs", where=name, hint=_ONE_LINE)
+        """The file's alignment of each pair, checked against the lengths of its sentences."""
+        name, wanted, lines = name_of(self.path), list(pairs), list(read_alignments(self.path))
+        numbers = _line_numbers(wanted)
+        if numbers is None and len(lines) != len(wanted):
+            raise SubdpError(f"has {len(lines)} lines for {len(wanted)} pairs", where=name, hint=_ONE_LINE)
+        for pair, number in zip(wanted, numbers or range(1, len(lines) + 1), strict=True):
+            if number > len(lines):
+                raise SubdpError(f"ends before line {number} of the bitext", where=name, hint=_ONE_LINE)
+            alignment = lines[number - 1]
             try:
                 alignment.check(len(pair.source), len(pair.target))
             except SubdpError as error:
-                raise SubdpError(error.reason, where=name, line=count, hint=error.hint) from None
+                raise SubdpError(error.reason, where=name, line=number, hint=error.hint) from None
             yield alignment.one_to_one() if self.one_to_one else alignment
-        if next(lines, None) is not None:
-            raise SubdpError(f"has more lines than the {count} pairs", where=name, line=count + 1, hint=_ONE_LINE)
+
+
+def _line_numbers(pairs: Sequence[Pair]) -> list[int] | None:
+    """The lines that pairs were read from, if they know them and were read in that order from one file."""
+    numbers = [int(pair.id) for pair in pairs if pair.id is not None and pair.id.isdecimal()]
+    ordered = all(before < after for before, after in pairwise(numbers))
+    return numbers if ordered and len(numbers) == len(pairs) else None
 
 
 _ONE_LINE = "the file needs one line for each pair, in the same order; an empty one where nothing is linked"
@@ -201,4 +225,7 @@ def find_aligner(name: str, encoder: Encoder, *, one_to_one: bool = False) -> Al
     """The aligner of that name: one of the methods, a plug-in, or a file of alignments made elsewhere."""
     if name in METHODS:
         return SimilarityAligner(encoder, name, one_to_one=one_to_one)
+    if name in plugins("subdp.aligners"):
+        found: Aligner = load("subdp.aligners", name)()
+        return found
     return FileAligner(name, one_to_one=one_to_one)

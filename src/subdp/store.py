@@ -22,9 +22,12 @@ import pyarrow as pa
 from subdp.align import Alignment
 from subdp.errors import SubdpError
 from subdp.files import open_output
+from subdp.softtree import SoftTree
 
 Half = npt.NDArray[np.float16]
-_SHARD = 512  # Pairs: what at most is done again after an interruption.
+SHARD = 512
+"""Pairs in a shard: what at most is done again after an interruption."""
+
 _SCHEMA = pa.schema(
     [
         ("source", pa.list_(pa.string())),
@@ -50,6 +53,11 @@ class SilverPair:
     alignment: Alignment
     arcs: Half
     labels: Half
+
+    def tree(self, label_names: tuple[str, ...]) -> SoftTree:
+        """What the source parser said of the source sentence."""
+        arcs, labels = self.arcs.astype(np.float32), self.labels.astype(np.float32)
+        return SoftTree(self.source, arcs, labels, label_names, (True,) * len(self.source))
 
 
 class Silver:
@@ -90,7 +98,7 @@ class Silver:
     def append(self, pairs: Iterable[SilverPair]) -> None:
         """Add pairs, shard by shard."""
         stream = iter(pairs)
-        while shard := list(islice(stream, _SHARD)):
+        while shard := list(islice(stream, SHARD)):
             path = self.folder / f"{len(self._starts) - 1:05d}.arrow"
             with open_output(path) as output, pa.ipc.new_file(output, _SCHEMA) as writer:
                 writer.write_batch(pa.RecordBatch.from_pylist([self._row(pair) for pair in shard], _SCHEMA))
