@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: install test lint format clean english-parser
+.PHONY: install quickstart test lint format clean english-parser
 
 install: $(VENV)/.installed
 
@@ -12,6 +12,11 @@ $(VENV)/.installed: pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
+
+# The whole method on the sample: SAMPLE=de or tr.
+SAMPLE ?= de
+quickstart: install
+	$(BIN)/subdp quickstart --language $(SAMPLE) --output build/quickstart-$(SAMPLE)
 
 test: install lint
 	$(BIN)/python -m pytest

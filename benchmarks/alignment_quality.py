@@ -102,16 +102,13 @@ def print_grid(sets: list[GoldSet], scores: list[list[Scores]], variants: list[V
     partial = [number for number, gold_set in enumerate(sets) if gold_set.content_words]
     rows, means = [], []
     for number, variant in enumerate(variants):
-        aers = [scores[at][number][part].aer for at in full]
-        shares = [scores[at][number][part] for at in partial]
-        means.append(float(np.mean(aers)))
-        cells = [
-            *(f"{aer:.3f}" for aer in (*aers, means[-1])),
-            *(f"{s.precision:.3f} / {s.recall:.3f}" for s in shares),
-        ]
-        rows.append([*describe(*variant), *cells])
-    names = [*(sets[at].name for at in full), "mean", *(f"{sets[at].name} P / R" for at in partial)]
-    print(f"\nAER, {part}\n\n{table(['layer', 'method', 'level', 'null', *names], rows)}")
+        whole = [scores[at][number][part] for at in full]
+        content = [scores[at][number][part] for at in partial]
+        means.append(float(np.mean([s.aer for s in whole])))
+        cells = [*(f"{s.aer:.3f} / {s.f1:.3f}" for s in whole), f"{means[-1]:.3f}"]
+        rows.append([*describe(*variant), *cells, *(f"{s.precision:.3f} / {s.recall:.3f}" for s in content)])
+    names = [*(sets[at].name for at in full), "mean AER", *(f"{sets[at].name} P / R" for at in partial)]
+    print(f"\nAER / F1, {part}\n\n{table(['layer', 'method', 'level', 'null', *names], rows)}")
     return means
 
 

@@ -16,8 +16,16 @@ from subdp import __version__
 from subdp.errors import SubdpError
 from subdp.scores import Labels, Punctuation
 
+
+def _no_option(_: Any, value: Any) -> None:
+    """Of all that begins with a hyphen only `-`, standard input or output, is the name of a file."""
+    if isinstance(value, str) and value.startswith("-") and value != "-":
+        raise ValueError(f"there is no option {value}")
+
+
 Flag: TypeAlias = Annotated[bool, Parameter(negative="")]
-Output: TypeAlias = Annotated[str, Parameter(name=["--output", "-o"])]
+Input: TypeAlias = Annotated[str, Parameter(allow_leading_hyphen=True, validator=_no_option)]
+Output: TypeAlias = Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True, validator=_no_option)]
 
 app = App(
     name="subdp",
@@ -57,6 +65,11 @@ def run(
         # The reader of a pipe has gone, as `| head` does: not an error, and nothing more can be said on it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:
+        if debug:
+            raise
+        say(f"subdp: {error.filename or 'a file'}: {error.strerror or error}")
+        sys.exit(1)
     except KeyboardInterrupt:
         say("subdp: interrupted")
         sys.exit(130)
@@ -74,8 +87,8 @@ def give(result: dict[str, Any] | str) -> None:
 
 @app.command
 def evaluate(
-    gold: str,
-    system: str,
+    gold: Input,
+    system: Input,
     *,
     punctuation: Punctuation = "upos",
     labels: Labels = "universal",
@@ -129,7 +142,7 @@ def cache(*, clear: Flag = False) -> None:
 
 
 @app.command
-def show(file: str, *, output: Output = "-", most: int = 20) -> None:
+def show(file: Input, *, output: Output = "-", most: int = 20) -> None:
     """Draw the trees of a CoNLL-U file: in the terminal, or as .html or .svg.
 
     Parameters
@@ -163,6 +176,8 @@ def show(file: str, *, output: Output = "-", most: int = 20) -> None:
 
 def main() -> None:
     """The entry point of the `subdp` command."""
-    import subdp.commands  # noqa: F401  # adds its verbs to the app
+    import subdp.commands
+    import subdp.run_commands
+    import subdp.translate_commands  # noqa: F401  # they add their verbs to the app
 
     app.meta()

@@ -1,4 +1,4 @@
-"""A progress bar with rate and time left on standard error, for a person at a terminal; otherwise silence.
+"""A progress bar with rate and time left on standard error while there is work, for a person at a terminal.
 
 `SUBDP_QUIET=1` (what `--quiet` sets) silences it everywhere. rich is imported only when a bar is drawn.
 """
@@ -43,7 +43,7 @@ def progress(title: str, total: int | None, unit: str) -> Iterator[Callable[...,
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
         TextColumn("{task.fields[note]}"),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total, note="")
 
         def advance(done: int = 0, note: str | None = None) -> None:

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import eq
 from typing import IO, Any
 
 from subdp.conllu_faults import find_fault
@@ -24,6 +25,7 @@ UNKNOWN = -1
 _CHUNK = 1 << 20
 _BAD = -2
 _NUMBER = re.compile("[0-9]+").fullmatch
+_HEADS = {"_": UNKNOWN, **{str(number): number for number in range(500)}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,27 +216,29 @@ def _parse(block: str, any_roots: bool) -> Sentence | None:
     """The fast path: column slices of a well-formed block, or None where it is not one."""
     if "\r" in block:
         return None
-    lines = block.split("\n")
     start = 0
-    for line in lines:
-        if not line.startswith("#"):
-            break
-        start += 1
-    rows = lines[start:]
-    fields = "\t".join(rows).split("\t")
-    if not rows or any(row.count("\t") != 9 for row in rows) or "" in fields:
+    while block.startswith("#", start):
+        start = block.find("\n", start) + 1
+        if start == 0:
+            return None
+    body = block[start:]
+    count = body.count("\n") + 1
+    fields = body.replace("\n", "\t").split("\t")
+    ids, forms = fields[::10], fields[1::10]
+    if len(fields) != 10 * count or "" in fields:
         return None
-    if fields[::10] != _ids(len(rows)):
+    # A column too many in one line and one too few in the next shift the ids among the forms; a form like that is rare.
+    if any(map(eq, ids, forms)) and any(row.count("\t") != 9 for row in body.split("\n")):
+        return None
+    if ids != _ids(count):
         if find_fault(block, any_roots=True, only_ids=True) is not None:
             return None
-        rows = [row for row in rows if row[: row.index("\t")].isdecimal()]
+        rows = (row for row in body.split("\n") if row[: row.index("\t")].isdecimal())
         fields = "\t".join(rows).split("\t")
-    column = fields[6::10]
-    digits = "".join(column)
-    if digits.isascii() and digits.isdecimal():
-        heads = tuple(map(int, column))
-    else:
-        heads = tuple(UNKNOWN if head == "_" else int(head) if _NUMBER(head) else _BAD for head in column)
+    try:
+        heads = tuple(map(_HEADS.__getitem__, fields[6::10]))
+    except KeyError:
+        heads = tuple(UNKNOWN if head == "_" else int(head) if _NUMBER(head) else _BAD for head in fields[6::10])
     if not _sound(heads, any_roots):
         return None
     return Sentence(block, tuple(fields[1::10]), heads, tuple(fields[7::10]), tuple(fields[3::10]))
@@ -242,21 +246,22 @@ def _parse(block: str, any_roots: bool) -> Sentence | None:
 
 def _sound(heads: tuple[int, ...], any_roots: bool) -> bool:
     """Whether heads are in range, without cycle and, unless told otherwise, with one root where all are known."""
-    if not heads:
-        return False
     low, count = min(heads), len(heads)
     if low < UNKNOWN or max(heads) > count:
         return False
     if not any_roots and low >= 0 and heads.count(0) != 1:
         return False
-    # A word is settled once the way up from it is known to end; a way that meets itself is a cycle.
-    settled = [0] * (count + 1)
-    settled[0] = count + 1
-    for word in range(1, count + 1):
-        here = word
-        while here > 0 and not settled[here]:
-            settled[here] = word
-            here = heads[here - 1]
-        if here > 0 and settled[here] == word:
+    # A word is settled, by the word whose way up it is first met on, once that way is known to end; a way that meets
+    # itself is a cycle. The last place, -1, is that of unknown heads.
+    settled = [0] * (count + 2)
+    settled[0] = settled[UNKNOWN] = count + 1
+    for word, head in enumerate(heads, 1):
+        if settled[word]:
+            continue
+        settled[word] = word
+        while not settled[head]:
+            settled[head] = word
+            head = heads[head - 1]
+        if settled[head] == word:
             return False
     return True
