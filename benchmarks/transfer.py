@@ -95,7 +95,7 @@ def main() -> None:
                     "adapt": dict(item.split("=") for item in arguments.adapt.split("+") if item),
                 }
                 start = time.perf_counter()
-                settings = Settings.resolve("small", name, flags=flags)  # type: ignore[arg-type]
+                settings = Settings.resolve("small", name, flags=flags)
                 adapted = parser.adapt(silver, settings=settings, seed=seed)
                 seconds = time.perf_counter() - start
                 scores = adapted.evaluate(trees)

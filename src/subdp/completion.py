@@ -35,8 +35,11 @@ class Agreement:
         return float(self.same.sum() / self.words.sum().clamp(min=1))
 
     def trust(self) -> Tensor:
-        """How much of a word's missing mass its own relation earns it. Shape: [L]."""
-        return self.by_label()
+        """How much of a word's missing mass its relation earns it: 2a − 1, or nothing where that is below 0.
+
+        Shape: [L].
+        """
+        return (2 * self.by_label() - 1).clamp(min=0)
 
     def by_label(self, prior: float = 50.0) -> Tensor:
         """The share by relation, drawn to the overall one where a relation is rare. Shape: [L]."""
