@@ -1,0 +1,69 @@
+"""Several source parsers teach one target parser: their silver as one store, with the labels of all of them.
+
+The target parser starts from the first of them. Imports torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import accumulate
+
+import numpy as np
+import torch
+
+from subdp.biaffine import Biaffine
+from subdp.errors import SubdpError
+from subdp.parser import Parser
+from subdp.store import Silver, SilverPair
+
+_NEVER = -10.0  # The score of a label that a parser has not learnt: possible, but hardly ever its choice.
+
+
+def all_labels(silvers: Iterable[Silver]) -> tuple[str, ...]:
+    """The labels of all stores: those of the first in their order, then what the others add."""
+    return tuple(dict.fromkeys(name for silver in silvers for name in silver.label_names))
+
+
+class JoinedSilver(Silver):
+    """Several stores read as one. A label that a source parser does not know has probability 0 in its silver."""
+
+    def __init__(self, silvers: Sequence[Silver]):
+        if not silvers:
+            raise SubdpError("there is no silver to join")
+        self.folder, self.keep = silvers[0].folder, silvers[0].keep
+        self.label_names = all_labels(silvers)
+        self.made_from = {str(number): silver.made_from for number, silver in enumerate(silvers, 1)}
+        self._silvers = silvers
+        self._starts = [0, *accumulate(map(len, silvers))]
+        index = {name: number for number, name in enumerate(self.label_names)}
+        self._columns = [[index[name] for name in silver.label_names] for silver in silvers]
+
+    def __getitem__(self, index: int) -> SilverPair:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        number = next(number for number, end in enumerate(self._starts[1:]) if index < end)
+        pair = self._silvers[number][index - self._starts[number]]
+        labels = np.zeros((*pair.labels.shape[:2], len(self.label_names)), np.float16)
+        labels[..., self._columns[number]] = pair.labels
+        return replace(pair, labels=labels)
+
+    def targets(self) -> list[tuple[str, ...]]:
+        return [words for silver in self._silvers for words in silver.targets()]
+
+
+def with_labels(parser: Parser, names: Sequence[str]) -> Parser:
+    """The same parser with more labels, `names` beginning with its own; what it has not learnt it hardly ever gives."""
+    known = len(parser.label_names)
+    if tuple(names[:known]) != parser.label_names:
+        raise SubdpError("the labels do not begin with the parser's own")
+    if len(names) == known:
+        return parser
+    weights = parser.network.state_dict()
+    old = weights["label_weight"]
+    new = torch.zeros(len(names), *old.shape[1:], device=old.device)
+    new[:known] = old
+    new[known:, -1, -1] = _NEVER  # The last entries of both vectors are the constant 1: this is the label's bias.
+    network = Biaffine(parser.config, len(weights["mix"]), parser.encoder.hidden, len(names)).to(old.device)
+    network.load_state_dict({**weights, "label_weight": new})
+    return replace(parser, network=network.eval(), label_names=tuple(names))
