@@ -65,6 +65,8 @@ class TrainConfig:
     """The learning rate falls to three quarters every so many steps."""
     batch_words: int = 5000
     """Words in a batch, padding included."""
+    least_batches: int = 1
+    """Batches are made smaller where there would be fewer of them in an epoch."""
     clip: float = 5.0
     """The longest gradient let through."""
 
@@ -81,7 +83,7 @@ class LossConfig:
     """Arcs from a word to itself: kept (paper), dropped, or their mass given to the word's other arcs."""
     temperature: float = 1.0
     """Above 1 flattens the source parser's distributions before they are projected, below 1 sharpens them."""
-    completion: Completion = "auto"
+    completion: Completion = "none"
     """Who receives the mass that went to NULL: nobody (paper), the source parser's own distribution on the target
     sentence, or a share of it according to how far it agrees with the projection."""
 
@@ -100,7 +102,7 @@ PRESETS: dict[PresetName, Preset] = {
     "small": Preset(
         network=NetworkConfig(layers=tuple(range(3, 11)), features=300, lstm=200, lstm_layers=2, arc=300),
         train=TrainConfig(epochs=18, patience=5, decay_steps=300, batch_words=2000),
-        adapt=TrainConfig(epochs=15, patience=3, lr=5e-4, decay_steps=500, batch_words=1000),
+        adapt=TrainConfig(epochs=10, patience=3, lr=5e-4, decay_steps=500, batch_words=2000, least_batches=30),
     ),
 }
 

@@ -72,6 +72,7 @@ def train(
     if folder is not None and (folder / CHECKPOINT).exists():
         history, best = _restore(folder / CHECKPOINT, network, optimizer)
     words = sum(examples.lengths)
+    batch_words = max(1, min(config.batch_words, words // config.least_batches))
     with progress(title, config.epochs * words, "words") as advance:
         advance(history.epoch * words)
         while history.epoch < config.epochs and history.epoch - history.best_epoch < config.patience:
@@ -79,7 +80,7 @@ def train(
             torch.manual_seed(_seed(seed, epoch))
             network.train()
             total, step = 0.0, history.step
-            for indices in batches(examples.lengths, config.batch_words, _seed(seed, epoch)):
+            for indices in batches(examples.lengths, batch_words, _seed(seed, epoch)):
                 count = sum(examples.lengths[index] for index in indices)
                 for group in optimizer.param_groups:
                     group["lr"] = config.lr * 0.75 ** (step / config.decay_steps)
