@@ -197,10 +197,11 @@ class FileAligner:
     def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
         """The file's alignment of each pair, checked against the lengths of its sentences."""
         name, wanted, lines = name_of(self.path), list(pairs), list(read_alignments(self.path))
-        numbers = _line_numbers(wanted)
-        if numbers is None and len(lines) != len(wanted):
+        numbers = line_numbers(wanted)
+        known = [str(number) for number in numbers] == [pair.id for pair in wanted]
+        if not known and len(lines) != len(wanted):
             raise SubdpError(f"has {len(lines)} lines for {len(wanted)} pairs", where=name, hint=_ONE_LINE)
-        for pair, number in zip(wanted, numbers or range(1, len(lines) + 1), strict=True):
+        for pair, number in zip(wanted, numbers, strict=True):
             if number > len(lines):
                 raise SubdpError(f"ends before line {number} of the bitext", where=name, hint=_ONE_LINE)
             alignment = lines[number - 1]
@@ -211,11 +212,20 @@ class FileAligner:
             yield alignment.one_to_one() if self.one_to_one else alignment
 
 
-def _line_numbers(pairs: Sequence[Pair]) -> list[int] | None:
-    """The lines that pairs were read from, if they know them and were read in that order from one file."""
+def line_numbers(pairs: Sequence[Pair]) -> list[int]:
+    """The lines that pairs were read from, if they know them and were read in order from one file; else 1, 2, 3 …"""
     numbers = [int(pair.id) for pair in pairs if pair.id is not None and pair.id.isdecimal()]
-    ordered = all(before < after for before, after in pairwise(numbers))
-    return numbers if ordered and len(numbers) == len(pairs) else None
+    known = len(numbers) == len(pairs) and all(before < after for before, after in pairwise(numbers))
+    return numbers if known else list(range(1, len(pairs) + 1))
+
+
+def by_line(pairs: Sequence[Pair], alignments: Iterable[Alignment]) -> Iterator[Alignment]:
+    """The alignments of pairs with an empty one for every line of their file that gave no pair: line N stays line N."""
+    done = 0
+    for number, alignment in zip(line_numbers(pairs), alignments, strict=True):
+        yield from repeat(Alignment.of([]), number - done - 1)
+        yield alignment
+        done = number
 
 
 _ONE_LINE = "the file needs one line for each pair, in the same order; an empty one where nothing is linked"
