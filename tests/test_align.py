@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -95,6 +96,9 @@ def test_bad_links_are_errors_that_name_them(tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_bytes(b"0-0\n0-\n")
     with pytest.raises(SubdpError, match=r"bad.txt:2: '0-' is not a link"):
         list(read_alignments(tmp_path / "bad.txt"))
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"0-0\n" * 99)[:-9])
+    with pytest.raises(SubdpError, match=r"cut.gz: cannot be unpacked"):
+        list(read_alignments(tmp_path / "cut.gz"))
     (tmp_path / "bad.txt").write_bytes(b"0-0\n\xff\n")
     with pytest.raises(SubdpError, match=r"bad.txt:2: not UTF-8"):
         list(read_alignments(tmp_path / "bad.txt"))

@@ -144,9 +144,9 @@ def test_align_writes_links_and_scores_them(
     (tmp_path / "gold.txt").write_text("0-7\n0-0\n")
     assert run(*align, "--score", tmp_path / "gold.txt") == 0
     assert "gold.txt:1: link 0-7 names target word 7" in capsys.readouterr().err
-    (tmp_path / "pairs.tsv").write_text("a dog\ta dog\n\tempty\nthe cat\tthe cat\n")
+    (tmp_path / "pairs.tsv").write_text("a dog\ta dog\n\tempty\nthe cat\tthe cat\n\tend\n")
     assert run(*align, "-o", tmp_path / "links.txt") == 0
-    assert (tmp_path / "links.txt").read_text() == "0-0 1-1\n\n0-0 1-1\n"
+    assert (tmp_path / "links.txt").read_text() == "0-0 1-1\n\n0-0 1-1\n\n"
     assert run(*align, "--method", "magic") == 1
     assert "choose argmax" in capsys.readouterr().err
 

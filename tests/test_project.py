@@ -158,6 +158,14 @@ def test_torch_gives_what_numpy_gives(problem: Any) -> None:
         np.testing.assert_allclose(tensor.numpy(), array, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", [torch.int64, torch.bool, torch.float32])
+def test_alignments_of_any_kind_of_0_and_1_do(kind: torch.dtype) -> None:
+    alignment = torch.tensor([[1, 0, 0], [0, 1, 1], [0, 0, 1]]).to(kind)
+    arcs, labels = torch.eye(3, dtype=torch.float64), torch.full((3, 3, 2), 0.5, dtype=torch.float64)
+    for function, source in ((project_arcs, arcs), (project_labels, labels), (project_hard, arcs)):
+        np.testing.assert_allclose(function(source, alignment), function(source.numpy(), alignment.numpy()))
+
+
 @pytest.mark.parametrize("convert", [np.asarray, torch.from_numpy])
 def test_a_padded_batch_gives_what_its_members_give_alone(convert: Any) -> None:
     random = np.random.default_rng(0)

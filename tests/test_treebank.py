@@ -113,6 +113,13 @@ def test_with_tree_fills_heads_and_keeps_all_else() -> None:
     assert lines[7] == PLAIN.split("\n")[7]
 
 
+def test_with_tree_wants_a_head_and_a_label_for_every_word() -> None:
+    sentence = Sentence.of(["a", "b"])
+    assert sentence.with_tree([UNKNOWN, 0], ["_", "root"]).heads == (UNKNOWN, 0)
+    with pytest.raises(SubdpError, match="2 words but 3 heads"):
+        sentence.with_tree([2, 0, 1], ["x", "root"])
+
+
 def test_any_roots_lets_none_and_two_pass() -> None:
     text = block(row(1, 0), row(2, 0))
     assert read(text, any_roots=True)[0].heads == (0, 0)
@@ -123,6 +130,8 @@ BROKEN: dict[str, tuple[str | bytes, int | None, str]] = {
     "too few columns": (block("1\tw\t_"), 1, "3 columns instead of 10"),
     "too many columns": (block(row(1, 0) + "\t_"), 1, "11 columns instead of 10"),
     "one column too many, then one too few": (block(row(1, 0) + "\t2", row(2, 1)[:-2]), 1, "11 columns"),
+    "two columns too many, then two too few": (block(row(1, 0) + "\t2\tX", row(2, 1)[:-4]), 1, "12 columns"),
+    "two roots beside an unknown head": (block(row(1, 0), row(2, 0), row(3, "_")), 2, "both have head 0"),
     "spaces for tabs": (block(row(1, 0).replace("\t", " ")), 1, "parted by spaces"),
     "empty form": (block(row(1, 0, form="")), 1, "column FORM is empty"),
     "empty misc": (block(row(1, 0)[:-1]), 1, "column MISC is empty"),
@@ -199,6 +208,8 @@ def test_files_that_cannot_be_opened_say_why(tmp_path: Path) -> None:
     for name in ("cut.gz", "false.gz"):
         with pytest.raises(SubdpError, match="cannot be unpacked"):
             list(read_conllu(tmp_path / name))
+    with pytest.raises(SubdpError, match="this is a folder, not a file"):
+        write_conllu([Sentence.of(["a"])], tmp_path)
     with pytest.raises(SubdpError, match="check that the folder exists"):
         write_conllu([Sentence.of(["a"])], tmp_path / "absent" / "x.conllu")
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from subdp.errors import SubdpError
-from subdp.files import Source, name_of, open_input, open_text_output
+from subdp.files import Source, name_of, open_input, open_text_output, unpacking
 
 Link = tuple[int, int]
 _LINK = re.compile(r"(\d+)([-?p])(\d+)(?::((?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?))?")
@@ -138,7 +138,7 @@ class Alignment:
 
     def __str__(self) -> str:
         plain = [
-            f"{i}-{j}" if weight == 1 else f"{i}-{j}:{weight:.6g}"
+            f"{i}-{j}" if weight == 1 else f"{i}-{j}:{weight!r}"
             for (i, j), weight in zip(self.links, self.weights, strict=True)
         ]
         return " ".join([*plain, *(f"{i}?{j}" for i, j in self.possible)])
@@ -147,7 +147,7 @@ class Alignment:
 def read_alignments(source: Source) -> Iterator[Alignment]:
     """Read a Pharaoh file, one alignment a line; an empty line is a pair without links."""
     name = name_of(source)
-    with open_input(source) as stream:
+    with open_input(source) as stream, unpacking(name):
         for number, raw in enumerate(stream, 1):
             try:
                 line = raw if isinstance(raw, str) else raw.decode()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from cyclopts import App, CycloptsError, Parameter
@@ -129,16 +130,28 @@ def cache(*, clear: Flag = False) -> None:
     Parameters
     ----------
     clear
-        Delete it: features are encoded anew when they are needed.
+        Delete it: everything is made anew when it is needed.
     """
-    from subdp.features import clear_stores, store_sizes
+    import shutil
 
-    if clear:
-        give(f"{clear_stores() / 1e6:,.0f} MB freed")
-        return
-    for store in store_sizes():
-        layers = ", ".join(map(str, store.layers))
-        give(f"{store.bytes / 1e6:>8,.0f} MB  {store.encoder}, layers {layers}  {store.folder}")
+    from subdp.bundled import cache_folder
+    from subdp.features import store_sizes
+
+    kept = {
+        str(store.folder): (store.bytes, f"features of {store.encoder}, layers {store.layers}")
+        for store in store_sizes()
+    }
+    for name, what in (("silver", "projected pairs"), ("encoders", "the bundled encoder, converted")):
+        folder = cache_folder() / name
+        if folder.exists():
+            size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+            kept[str(folder)] = (size, what)
+    for folder_name, (size, what) in kept.items():
+        if clear:
+            shutil.rmtree(folder_name)
+        give(f"{size / 1e6:>8,.0f} MB  {what}  {folder_name}")
+    total = sum(size for size, _ in kept.values())
+    give(f"{total / 1e6:>8,.0f} MB  {'freed' if clear else 'in all'}")
 
 
 @app.command
@@ -160,11 +173,16 @@ def show(file: Input, *, output: Output = "-", most: int = 20) -> None:
     from subdp.render import Arc, render_html, render_svg, render_text
     from subdp.treebank import read_conllu
 
+    if "." in Path(output).name and not output.endswith((".html", ".svg", ".txt")):
+        raise SubdpError("cannot be drawn", where=output, hint="name a file that ends in .html, .svg or .txt")
     items = []
-    for sentence in islice(read_conllu(file, any_roots=True), most):
+    sentences = read_conllu(file, any_roots=True)
+    for sentence in islice(sentences, max(most, 1)):
         relations = enumerate(zip(sentence.heads, sentence.labels, strict=True), 1)
         arcs = [Arc(word, head, label) for word, (head, label) in relations if head >= 0]
         items.append((sentence.sent_id, sentence.words, arcs))
+    if next(sentences, None) is not None:
+        say(f"the first {len(items)} sentences; --most draws more")
     with open_text_output(output) as write:
         if output.endswith(".html"):
             write(render_html(items, title=file))

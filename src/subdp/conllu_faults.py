@@ -121,7 +121,7 @@ def _tree_fault(lines: list[str], any_roots: bool) -> BlockFault | None:
         if heads[word] == word:
             return BlockFault(number, f"word {word} is its own head")
     roots = [word for word, head in heads.items() if head == 0]
-    if len(heads) == len(words) and not any_roots and len(roots) != 1:
+    if not any_roots and (len(roots) > 1 or (len(heads) == len(words) and not roots)):
         hint = "exactly one word has head 0; any_roots lets other trees pass"
         if not roots:
             return BlockFault(words[0][0], "no word has head 0: the sentence has no root", hint)

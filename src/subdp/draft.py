@@ -38,6 +38,8 @@ def _from_lines(source: Source, *, split: bool, tokenizer: str | Tokenizer) -> I
             if words := cut(text):
                 count += 1
                 yield draft(text, words, str(count))
+    if not count:
+        raise SubdpError("holds no words", where=name_of(source), hint="give a text with at least one sentence")
 
 
 def _lines(source: Source) -> Iterator[str]:

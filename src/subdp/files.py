@@ -10,6 +10,7 @@ import gzip
 import os
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -47,6 +48,15 @@ def open_input(source: Source) -> IO[Any]:
 
 
 @contextlib.contextmanager
+def unpacking(name: str) -> Iterator[None]:
+    """While a file is read: a damaged `.gz` is an error that says so."""
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise SubdpError(f"cannot be unpacked: {error}", where=name, hint="the .gz is damaged") from None
+
+
+@contextlib.contextmanager
 def open_output(target: Source) -> Iterator[IO[Any]]:
     """Write to a path all or nothing: the file appears under its name only when complete and on disk.
 
@@ -60,6 +70,8 @@ def open_output(target: Source) -> Iterator[IO[Any]]:
         sys.stdout.buffer.flush()
         return
     path = Path(target)
+    if path.is_dir():
+        raise SubdpError("this is a folder, not a file", where=str(path), hint="name a file in it")
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:

@@ -17,7 +17,7 @@ import torch
 
 from subdp.errors import SubdpError
 
-_ROOT_FILES = ("*.json", "*.model", "*.txt")  # What an encoder is, besides its weights.
+_ROOT_FILES = ("*.json", "*.model", "*.spm", "*.txt")  # What an encoder is, besides its weights.
 
 
 def find_folder(name: str) -> Path:

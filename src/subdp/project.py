@@ -56,6 +56,7 @@ def project_arcs(arcs: Array, alignment: Array) -> Array:
 
     Shape: arcs [..., S+1, S+1], alignment [..., S+1, T+1] → [..., T+1, T+2].
     """
+    alignment = alignment * _ones_like(arcs[..., :1, :1])  # 0 and 1 of any kind, as numbers of the arcs' kind
     to_source = target_to_source(alignment)
     projected = to_source[..., :-1] @ arcs @ source_to_target(alignment)
     return _concatenate((projected[..., :-1], projected[..., -1:] + to_source[..., -1:]))
@@ -69,7 +70,7 @@ def project_labels(labels: Array, alignment: Array) -> Array:
 
     Shape: labels [..., S+1, S+1, L], alignment [..., S+1, T+1] → [..., T+1, T+1, L].
     """
-    to_source = target_to_source(alignment)[..., :-1]
+    to_source = target_to_source(alignment * _ones_like(labels[..., :1, :1, 0]))[..., :-1]
     *batch, source, _, count = labels.shape
     target = to_source.shape[-2]
     by_dependent = to_source @ labels.reshape(*batch, source, source * count)
@@ -97,7 +98,7 @@ def project_hard(arcs: Array, alignment: Array) -> Array:
 
     Shape: arcs [..., S+1, S+1], alignment [..., S+1, T+1] → [..., T+1, T+1].
     """
-    links = one_to_one(alignment)
+    links = one_to_one(alignment) * _ones_like(arcs[..., :1, :1])
     return links.swapaxes(-1, -2) @ arcs @ links
 
 

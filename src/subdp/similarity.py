@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from subdp.align import Alignment, read_alignments
-from subdp.bitext import Pair
+from subdp.bitext import Bitext, Pair
 from subdp.errors import SubdpError
 from subdp.files import Source, name_of, open_input
 from subdp.plugins import load, plugins
@@ -219,13 +219,16 @@ def line_numbers(pairs: Sequence[Pair]) -> list[int]:
     return numbers if known else list(range(1, len(pairs) + 1))
 
 
-def by_line(pairs: Sequence[Pair], alignments: Iterable[Alignment]) -> Iterator[Alignment]:
+def by_line(bitext: Bitext, alignments: Iterable[Alignment]) -> Iterator[Alignment]:
     """The alignments of pairs with an empty one for every line of their file that gave no pair: line N stays line N."""
     done = 0
-    for number, alignment in zip(line_numbers(pairs), alignments, strict=True):
+    numbers = line_numbers(bitext)
+    for number, alignment in zip(numbers, alignments, strict=True):
         yield from repeat(Alignment.of([]), number - done - 1)
         yield alignment
         done = number
+    if [str(number) for number in numbers] == [pair.id for pair in bitext]:
+        yield from repeat(Alignment.of([]), bitext.report.read - done)
 
 
 _ONE_LINE = "the file needs one line for each pair, in the same order; an empty one where nothing is linked"

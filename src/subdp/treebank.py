@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import eq
 from typing import IO, Any
 
 from subdp.conllu_faults import find_fault
@@ -110,12 +109,16 @@ class Sentence:
         self, heads: Sequence[int], labels: Sequence[str], *, misc: Sequence[str] | None = None, any_roots: bool = False
     ) -> Sentence:
         """The same sentence with HEAD and DEPREL filled in; `misc` is added to what MISC holds. All else stays."""
+        for name, column in {"heads": heads, "labels": labels, "misc": misc}.items():
+            if column is not None and len(column) != len(self):
+                raise SubdpError(f"{len(self)} words but {len(column)} {name}", where="<sentence>")
         lines, word = [], 0
         for line in self.conllu.split("\n"):
             if not line.startswith("#"):
                 columns = line.split("\t")
                 if columns[0].isdecimal():
-                    columns[6], columns[7] = str(heads[word]), labels[word]
+                    columns[6] = "_" if heads[word] == UNKNOWN else str(heads[word])
+                    columns[7] = labels[word]
                     if misc is not None and misc[word]:
                         columns[9] = misc[word] if columns[9] == "_" else f"{columns[9]}|{misc[word]}"
                     word += 1
@@ -223,25 +226,22 @@ def _parse(block: str, any_roots: bool) -> Sentence | None:
             return None
     body = block[start:]
     count = body.count("\n") + 1
-    fields = body.replace("\n", "\t").split("\t")
-    ids, forms = fields[::10], fields[1::10]
-    if len(fields) != 10 * count or "" in fields:
+    # With line ends as fields of their own, a line with a column too many or too few puts one of them out of place.
+    fields = body.replace("\n", "\t\n\t").split("\t")
+    if len(fields) != 11 * count - 1 or fields[10::11].count("\n") != count - 1 or "" in fields:
         return None
-    # A column too many in one line and one too few in the next shift the ids among the forms; a form like that is rare.
-    if any(map(eq, ids, forms)) and any(row.count("\t") != 9 for row in body.split("\n")):
-        return None
-    if ids != _ids(count):
+    if fields[::11] != _ids(count):
         if find_fault(block, any_roots=True, only_ids=True) is not None:
             return None
         rows = (row for row in body.split("\n") if row[: row.index("\t")].isdecimal())
-        fields = "\t".join(rows).split("\t")
+        fields = "\t\n\t".join(rows).split("\t")
     try:
-        heads = tuple(map(_HEADS.__getitem__, fields[6::10]))
+        heads = tuple(map(_HEADS.__getitem__, fields[6::11]))
     except KeyError:
-        heads = tuple(UNKNOWN if head == "_" else int(head) if _NUMBER(head) else _BAD for head in fields[6::10])
+        heads = tuple(UNKNOWN if head == "_" else int(head) if _NUMBER(head) else _BAD for head in fields[6::11])
     if not _sound(heads, any_roots):
         return None
-    return Sentence(block, tuple(fields[1::10]), heads, tuple(fields[7::10]), tuple(fields[3::10]))
+    return Sentence(block, tuple(fields[1::11]), heads, tuple(fields[7::11]), tuple(fields[3::11]))
 
 
 def _sound(heads: tuple[int, ...], any_roots: bool) -> bool:
@@ -249,7 +249,8 @@ def _sound(heads: tuple[int, ...], any_roots: bool) -> bool:
     low, count = min(heads), len(heads)
     if low < UNKNOWN or max(heads) > count:
         return False
-    if not any_roots and low >= 0 and heads.count(0) != 1:
+    roots = heads.count(0)
+    if not any_roots and (roots > 1 or (low >= 0 and not roots)):
         return False
     # A word is settled, by the word whose way up it is first met on, once that way is known to end; a way that meets
     # itself is a cycle. The last place, -1, is that of unknown heads.
