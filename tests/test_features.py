@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from subdp import features
 from subdp.encode import Encoded, Encoder
 from subdp.errors import SubdpError
-from subdp.features import FeatureStore, clear_stores, store_sizes
+from subdp.features import FeatureStore, store_sizes
 from tests.tiny import tiny_encoder
 
 SENTENCES = [
@@ -198,9 +198,7 @@ def test_a_sentence_that_was_never_added_is_refused(encoder: Encoder, tmp_path: 
         FeatureStore(encoder, None, tmp_path).batch([["unknown"]])
 
 
-def test_stores_are_listed_with_their_sizes_and_cleared(
-    encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stores_are_listed_with_their_sizes(encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUBDP_CACHE", str(tmp_path))
     assert store_sizes() == []
     FeatureStore(encoder, [1]).add(SENTENCES[:1])
@@ -209,9 +207,6 @@ def test_stores_are_listed_with_their_sizes_and_cleared(
     assert large.layers == (1, 2, 3)
     assert small.encoder == encoder.name
     assert large.bytes == sum(file.stat().st_size for file in large.folder.iterdir()) > small.bytes > 0
-    assert clear_stores() == large.bytes + small.bytes
-    assert store_sizes() == []
-    assert len(FeatureStore(encoder, [1])) == 0
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

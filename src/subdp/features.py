@@ -14,13 +14,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
-import sys
 import time
 import uuid
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from os import fsync
@@ -36,6 +33,7 @@ from torch import Tensor
 from subdp.bundled import cache_folder
 from subdp.encode import Encoded, Encoder
 from subdp.errors import SubdpError
+from subdp.progress import progress
 
 _SHARD_BYTES = 64 << 20
 _STALE_SECONDS = 3600  # A shard is written in a moment: a temporary file this old is what an interrupted run left.
@@ -94,7 +92,7 @@ class FeatureStore:
         if not missing:
             return 0
         self._prepare_folder()
-        with _progress(sum(map(len, missing.values()))) as advance:
+        with progress("encoding", sum(map(len, missing.values())), "words") as advance:
             for block in self._blocks(missing):
                 rows = []
                 for key, sentence in zip(block, self.encoder.encode(block.values(), self.layers), strict=True):
@@ -263,28 +261,6 @@ def _key(words: Sequence[str]) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-@contextmanager
-def _progress(words: int) -> Iterator[Callable[[int], None]]:
-    """A bar with rate and time left, on a terminal; elsewhere nothing."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    rate = TextColumn("{task.completed:,.0f} of {task.total:,.0f} words, {task.fields[rate]:,.0f} a second,")
-    columns = (TextColumn("encoding"), BarColumn(), rate, TimeRemainingColumn(), TextColumn("left"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=words, rate=0.0)
-        started = time.monotonic()
-
-        def advance(count: int) -> None:
-            done = bar.tasks[0].completed + count
-            bar.update(task, completed=done, rate=done / max(time.monotonic() - started, 1e-9))
-
-        yield advance
-
-
 def features_folder() -> Path:
     """Where stores are kept unless told otherwise."""
     return cache_folder() / "features"
@@ -300,11 +276,3 @@ def store_sizes(root: Path | None = None) -> list[StoreSize]:
         size = sum(file.stat().st_size for file in folder.iterdir())
         found.append(StoreSize(folder, about.get("encoder", "?"), tuple(about.get("layers", ())), size))
     return sorted(found, key=lambda store: store.bytes, reverse=True)
-
-
-def clear_stores(root: Path | None = None) -> int:
-    """Delete all stores below `root`; gives back the bytes that were freed."""
-    stores = store_sizes(root)
-    for store in stores:
-        shutil.rmtree(store.folder)
-    return sum(store.bytes for store in stores)

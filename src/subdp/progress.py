@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 
 def visible() -> bool:
@@ -17,7 +18,7 @@ def visible() -> bool:
 
 
 @contextmanager
-def progress(title: str, total: int | None, unit: str) -> Iterator[Callable[..., None]]:
+def progress(title: str, total: int | None, unit: str, done: int = 0) -> Iterator[Callable[..., None]]:
     """A bar that counts `unit`s; call what it gives with how many more are done, `note=` to say something beside it.
 
     >>> with progress("reading", 3, "words") as advance:
@@ -27,24 +28,27 @@ def progress(title: str, total: int | None, unit: str) -> Iterator[Callable[...,
         yield lambda done=0, note="": None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
     from rich.text import Text
 
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
-            speed = task.finished_speed or task.speed
-            return Text("" if speed is None else f"{speed:,.0f} {unit}/s")
+            # Over all the time so far: work that comes in bursts would make a rate of the moment jump.
+            speed = (task.completed - done) / max(task.elapsed or 0.0, 1e-3)
+            if not speed:
+                return Text("")
+            left = "" if total is None else f"  {timedelta(seconds=round((total - task.completed) / speed))} left"
+            return Text(f"{speed:,.0f} {unit}/s{left}")
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
         TextColumn("{task.percentage:>3.0f}%"),
         Rate(),
-        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
         TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=total, note="")
+        task = bar.add_task(title, total=total, completed=done, note="")
 
         def advance(done: int = 0, note: str | None = None) -> None:
             bar.update(task, advance=done, **({} if note is None else {"note": note}))  # type: ignore[arg-type]

@@ -73,8 +73,7 @@ def train(
         history, best = _restore(folder / CHECKPOINT, network, optimizer)
     words = sum(examples.lengths)
     batch_words = max(1, min(config.batch_words, words // config.least_batches))
-    with progress(title, config.epochs * words, "words") as advance:
-        advance(history.epoch * words)
+    with progress(title, config.epochs * words, "words", done=history.epoch * words) as advance:
         while history.epoch < config.epochs and history.epoch - history.best_epoch < config.patience:
             epoch = history.epoch + 1
             torch.manual_seed(_seed(seed, epoch))
