@@ -38,8 +38,11 @@ def test_every_example_is_in_exactly_one_batch_and_no_batch_is_too_large(
     assert found == list(batches(lengths, words, seed))
 
 
-def train(encoder: Encoder, folder: Path | None = None, *, seed: int = 1, epochs: int = 4) -> Parser:
-    settings = replace(Settings.resolve(), network=NETWORK, train=TrainConfig(epochs=epochs, batch_words=40))
+def train(
+    encoder: Encoder, folder: Path | None = None, *, seed: int = 1, epochs: int = 4, average: float = 0.9
+) -> Parser:
+    config = TrainConfig(epochs=epochs, batch_words=40, average=average)
+    settings = replace(Settings.resolve(), network=NETWORK, train=config)
     pairs = toy_pairs(30)
     dev = [source for source, _, _ in toy_pairs(5, seed=1)]
     return Parser.train(
@@ -60,6 +63,17 @@ def test_a_training_that_goes_on_from_a_checkpoint_ends_in_the_same_bytes(tiny: 
     lines = [json.loads(line) for line in (tmp_path / METRICS).read_text().splitlines()]
     assert [line["epoch"] for line in lines] == [1, 2, 3, 4]
     assert lines[-1]["loss"] < lines[0]["loss"]
+
+
+def test_averaging_changes_what_is_kept_and_not_how_it_is_trained(tiny: Encoder, tmp_path: Path) -> None:
+    parsers, losses = [], []
+    for average in (0.0, 0.9):
+        folder = tmp_path / str(average)
+        folder.mkdir()
+        parsers.append(train(tiny, folder, average=average))
+        losses.append([json.loads(line)["loss"] for line in (folder / METRICS).read_text().splitlines()])
+    assert losses[0] == losses[1]
+    assert parsers[0].fingerprint != parsers[1].fingerprint
 
 
 def test_a_checkpoint_of_another_training_is_refused(tiny: Encoder, tmp_path: Path) -> None:

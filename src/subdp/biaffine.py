@@ -89,7 +89,10 @@ class Biaffine(nn.Module):
         vectors, first, last, lengths = (
             tensor.to(weights.device) for tensor in (batch.vectors, batch.first, batch.last, batch.lengths)
         )
-        mixed = torch.einsum("klh,l->kh", vectors.to(weights.dtype), weights)
+        # Layer by layer: one product over all of them would copy the vectors into another order first.
+        mixed = torch.zeros((), dtype=weights.dtype, device=weights.device)
+        for layer, weight in enumerate(weights):
+            mixed = mixed + weight * vectors[:, layer].to(weights.dtype)
         words = torch.cat((mixed[first], mixed[last]), dim=-1)  # [B, N, 2·hidden]
         x = torch.cat((self.root.expand(len(words), 1, -1), words), dim=1)  # [B, N+1, 2·hidden]
         x = self._drop(torch.relu(self.features(self._drop(x))))

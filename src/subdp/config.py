@@ -69,6 +69,8 @@ class TrainConfig:
     """Batches are made smaller where there would be fewer of them in an epoch."""
     clip: float = 5.0
     """The longest gradient let through."""
+    average: float = 0.0
+    """What is kept is a running mean of the weights, in which the past counts so much; 0 keeps the last weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +103,10 @@ PRESETS: dict[PresetName, Preset] = {
     "paper": Preset(adapt=TrainConfig(epochs=30, lr=5e-4)),
     "small": Preset(
         network=NetworkConfig(layers=tuple(range(3, 11)), features=300, lstm=200, lstm_layers=2, arc=300),
-        train=TrainConfig(epochs=18, patience=5, decay_steps=300, batch_words=2000),
-        adapt=TrainConfig(epochs=10, patience=3, lr=5e-4, decay_steps=500, batch_words=2000, least_batches=30),
+        train=TrainConfig(epochs=20, patience=5, decay_steps=400, batch_words=2000, average=0.995),
+        adapt=TrainConfig(
+            epochs=10, patience=3, lr=1e-3, decay_steps=500, batch_words=2000, least_batches=30, average=0.97
+        ),
     ),
 }
 
@@ -133,12 +137,12 @@ class Settings:
     ) -> Settings:
         """Settings from a preset, a set of losses, a TOML file and flags by section: `{"train": {"lr": 0.001}}`.
 
-        The file's section `[run]`, the data and choices of `subdp run`, is none of these settings.
+        The file's sections `[run]` and `[experiment]`, the data and choices of these verbs, are none of these settings.
         """
         start = PRESETS[preset]
         settings = cls(start.network, start.train, start.adapt, LOSSES[losses])
         if file is not None:
-            sections = {name: section for name, section in read_toml(file).items() if name != "run"}
+            sections = {name: section for name, section in read_toml(file).items() if name not in ("run", "experiment")}
             settings = settings._changed(sections, name_of(file))
         return settings._changed(flags or {}, None)
 

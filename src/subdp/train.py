@@ -67,10 +67,10 @@ def train(
     With a `folder`, a checkpoint is written after every epoch and training goes on from one that is there.
     """
     optimizer = torch.optim.Adam(network.parameters(), lr=config.lr, betas=(0.9, 0.9), eps=1e-12)
-    best = _copy(network)
+    average, best = _copy(network), _copy(network)
     history = History()
     if folder is not None and (folder / CHECKPOINT).exists():
-        history, best = _restore(folder / CHECKPOINT, network, optimizer)
+        history = _restore(folder / CHECKPOINT, network, optimizer, average, best)
     words = sum(examples.lengths)
     batch_words = max(1, min(config.batch_words, words // config.least_batches))
     with progress(title, config.epochs * words, "words", done=history.epoch * words) as advance:
@@ -89,16 +89,17 @@ def train(
                 torch.nn.utils.clip_grad_norm_(network.parameters(), config.clip)
                 optimizer.step()
                 total, step = total + loss.item(), step + 1
+                _move(average, network, min(config.average, step / (step + 10)))  # no long memory of the first steps
                 advance(count)
-            network.eval()
-            score = held_out(network) if held_out else float(epoch)
+            score = _score(network, average, held_out) if held_out else float(epoch)
             history = replace(history, epoch=epoch, step=step)
             if score > history.best:
-                history, best = replace(history, best=score, best_epoch=epoch), _copy(network)
+                history = replace(history, best=score, best_epoch=epoch)
+                best = {name: tensor.clone() for name, tensor in average.items()}
             advance(note=f"epoch {epoch}  loss {total / words:.3f}" + (f"  held out {score:.3f}" if held_out else ""))
             if folder is not None:
                 _record(folder, {"epoch": epoch, "step": step, "loss": total / words, "held_out": score})
-                _save(folder / CHECKPOINT, network, optimizer, best, history)
+                _save(folder / CHECKPOINT, network, optimizer, average, best, history)
     network.load_state_dict(best)
     network.eval()
     return history
@@ -129,6 +130,22 @@ def _copy(network: Biaffine) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
 
 
+def _move(average: dict[str, Tensor], network: Biaffine, memory: float) -> None:
+    """Let a running mean of the weights take one more step in: memory · mean + (1 − memory) · weights."""
+    for name, tensor in network.state_dict().items():
+        average[name].lerp_(tensor, 1 - memory)
+
+
+def _score(network: Biaffine, average: dict[str, Tensor], held_out: Callable[[Biaffine], float]) -> float:
+    """The held-out score of the averaged weights; the network itself goes on with its own."""
+    own = _copy(network)
+    network.load_state_dict(average)
+    network.eval()
+    score = held_out(network)
+    network.load_state_dict(own)
+    return score
+
+
 def _record(folder: Path, metrics: dict[str, float]) -> None:
     """Add a line of metrics; lines of epochs that a killed run did not get to check in are replaced."""
     path = folder / METRICS
@@ -139,10 +156,16 @@ def _record(folder: Path, metrics: dict[str, float]) -> None:
 
 
 def _save(
-    path: Path, network: Biaffine, optimizer: torch.optim.Adam, best: dict[str, Tensor], history: History
+    path: Path,
+    network: Biaffine,
+    optimizer: torch.optim.Adam,
+    average: dict[str, Tensor],
+    best: dict[str, Tensor],
+    history: History,
 ) -> None:
-    """One file, all or nothing: weights, Adam's moments, the best weights, and where training stands."""
+    """One file, all or nothing: weights, Adam's moments, their mean, the best, and where training stands."""
     tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
+    tensors |= {f"average.{name}": tensor for name, tensor in average.items()}
     tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
     for name, parameter in network.named_parameters():
         for key, value in optimizer.state[parameter].items():
@@ -154,13 +177,22 @@ def _save(
         output.write(data)
 
 
-def _restore(path: Path, network: Biaffine, optimizer: torch.optim.Adam) -> tuple[History, dict[str, Tensor]]:
+def _restore(
+    path: Path,
+    network: Biaffine,
+    optimizer: torch.optim.Adam,
+    average: dict[str, Tensor],
+    best: dict[str, Tensor],
+) -> History:
+    """Put everything back that `_save` wrote, each into its place."""
     try:
         with safetensors.safe_open(path, "pt") as file:
             history = History(**json.loads(file.metadata()["history"]))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dictionary
         network.load_state_dict({name: tensors[f"network.{name}"] for name in network.state_dict()})
-        best = {name: tensors[f"best.{name}"] for name in network.state_dict()}
+        for name in network.state_dict():
+            average[name].copy_(tensors[f"average.{name}"])
+            best[name].copy_(tensors[f"best.{name}"])
         for name, parameter in network.named_parameters():
             optimizer.state[parameter] = {
                 key: tensors[f"adam.{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq")
@@ -168,4 +200,4 @@ def _restore(path: Path, network: Biaffine, optimizer: torch.optim.Adam) -> tupl
     except (safetensors.SafetensorError, KeyError, RuntimeError) as error:
         hint = "it belongs to another training; remove it to begin anew"
         raise SubdpError(f"cannot be resumed from: {error}", where=str(path), hint=hint) from None
-    return history, best
+    return history
