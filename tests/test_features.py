@@ -217,3 +217,11 @@ def test_any_words_come_back(
     store = FeatureStore(encoder, [1], tmp_path_factory.mktemp("store"))
     store.add(words)
     assert_features_are_the_encoders(store, words)
+
+
+def test_all_subwords_come_back_as_the_encoder_gave_them(encoder: Encoder, tmp_path: Path) -> None:
+    store = FeatureStore(encoder, [1, 3], tmp_path)
+    store.add(SENTENCES)
+    for found, fresh in zip(store.encode(SENTENCES, [3]), encoder.encode(SENTENCES, [3]), strict=True):
+        assert np.allclose(found.vectors, fresh.vectors, atol=2e-2)
+        assert found.owners.tolist() == fresh.owners.tolist()

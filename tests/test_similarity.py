@@ -15,6 +15,7 @@ from subdp.align import Alignment, Link
 from subdp.bitext import Pair
 from subdp.encode import Encoded, Encoder
 from subdp.errors import SubdpError
+from subdp.features import FeatureStore
 from subdp.similarity import (
     DEFAULT_LAYER,
     METHODS,
@@ -183,6 +184,14 @@ class TestSimilarityAligner:
         assert default_layer(24) == 2 * DEFAULT_LAYER
         named = SimilarityAligner(tiny, layer=default_layer(tiny.layers))
         assert list(SimilarityAligner(tiny).align(PAIRS)) == list(named.align(PAIRS))
+
+    def test_a_store_gives_the_links_that_the_encoder_gives(self, tiny: Encoder, tmp_path: Path) -> None:
+        layer = default_layer(tiny.layers)
+        for layers in ([layer], [0]):  # with the layer in the store, and without
+            store = FeatureStore(tiny, layers, tmp_path)
+            found = list(SimilarityAligner(tiny, store=store).align(PAIRS))
+            assert found == list(SimilarityAligner(tiny).align(PAIRS))
+            assert len(store) == (2 * len(PAIRS) if layer in layers else 0)
 
     @pytest.mark.parametrize(
         ("options", "message"),

@@ -39,6 +39,7 @@ _SHARD_BYTES = 64 << 20
 _STALE_SECONDS = 3600  # A shard is written in a moment: a temporary file this old is what an interrupted run left.
 _LARGEST = float(np.finfo(np.float16).max)
 _ABOUT = "store.json"
+_FORMAT = 2  # In a store's name: one written in another way is not read.
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class FeatureStore:
 
     def __init__(self, encoder: Encoder, layers: Sequence[int] | None = None, root: Path | None = None):
         self.encoder, self.layers = encoder, encoder.check_layers(layers)
-        name = f"{encoder.fingerprint}-{'_'.join(map(str, self.layers))}"
+        name = f"{encoder.fingerprint}-v{_FORMAT}-{'_'.join(map(str, self.layers))}"
         self.folder = (features_folder() if root is None else root) / name
         self._shards: dict[str, _Shard] = {}
         self._places: dict[bytes, tuple[_Shard, int]] = {}
@@ -127,14 +128,29 @@ class FeatureStore:
             raise KeyError("a sentence is not in the store: add() it first") from None
         parts = [shard.row(row) for shard, row in places]
         sizes = np.concatenate([np.zeros(0, np.int64), *(part for part, _ in parts)], dtype=np.int64)
-        vectors = torch.empty((int(sizes.sum()), len(self.layers), self.encoder.hidden), dtype=torch.float16)
-        np.concatenate([np.zeros(0, np.float16), *(part for _, part in parts)], out=vectors.numpy().reshape(-1))
+        kept = 1 + (sizes > 1)  # the first and the last subword of each word, once where they are the same
+        vectors = torch.empty((int(kept.sum()), len(self.layers), self.encoder.hidden), dtype=torch.float16)
+        flat, done = vectors.numpy().reshape(-1, len(self.layers) * self.encoder.hidden), 0
+        for part, stored in parts:
+            rows = _endpoints(part)
+            np.take(stored.reshape(-1, flat.shape[1]), rows, axis=0, out=flat[done : done + len(rows)], mode="clip")
+            done += len(rows)
         lengths = np.array([len(part) for part, _ in parts], np.int64)
         inside = np.arange(max(lengths, default=0)) < lengths[:, None]
         first, last = np.zeros(inside.shape, np.int64), np.zeros(inside.shape, np.int64)
-        ends = np.cumsum(sizes)
-        first[inside], last[inside] = ends - sizes, ends - 1
+        ends = np.cumsum(kept)
+        first[inside], last[inside] = ends - kept, ends - 1
         return Batch(vectors, torch.from_numpy(first), torch.from_numpy(last), torch.from_numpy(lengths))
+
+    def encode(self, sentences: Iterable[Sequence[str]], layers: Sequence[int]) -> Iterator[Encoded]:
+        """What `Encoder.encode` gives, in half precision, of sentences that have been added."""
+        columns = [self.layers.index(layer) for layer in layers]
+        for words in sentences:
+            shard, row = self._places[_key(words)]
+            sizes, stored = shard.row(row)
+            vectors = stored.reshape(-1, len(self.layers), self.encoder.hidden)[:, columns]
+            ends = np.cumsum(sizes, dtype=np.int32)
+            yield Encoded(vectors.swapaxes(0, 1), ends - sizes.astype(np.int32), ends - 1)
 
     def _find_shards(self) -> None:
         """Take in the shards that are there and not yet known. A damaged one is removed: its sentences are missing."""
@@ -172,7 +188,7 @@ class FeatureStore:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A sentence in a shard: `sizes` has a byte for each word, the number of its stored vectors (1 or 2)."""
+    """A sentence in a shard: `sizes` has two bytes for each word, the number of its subwords; then all vectors."""
 
     key: bytes
     sizes: bytes
@@ -180,13 +196,11 @@ class _Row:
 
     @classmethod
     def of(cls, key: bytes, sentence: Encoded) -> _Row:
-        """Only the first and the last subword of each word are kept, and once where they are the same."""
-        ends = np.stack([sentence.first, sentence.last], axis=1)
-        kept = np.stack([np.ones(len(ends), bool), sentence.first != sentence.last], axis=1)
-        vectors = sentence.vectors.swapaxes(0, 1)[ends[kept]]
+        """All subwords, for alignment needs them; the parser reads the first and the last of each word."""
+        vectors = sentence.vectors.swapaxes(0, 1)
         # Some encoders have dimensions beyond the range of float16: large is near enough, infinite is not.
         half = np.clip(vectors, -_LARGEST, _LARGEST).astype(np.float16)
-        return cls(key, kept.sum(1, dtype=np.uint8).tobytes(), half.tobytes())
+        return cls(key, (sentence.last - sentence.first + 1).astype(np.uint16).tobytes(), half.tobytes())
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +208,12 @@ class _Shard:
     """A shard as arrays on its memory-mapped file."""
 
     keys: list[bytes]
-    sizes: NDArray[np.uint8]
+    sizes: NDArray[np.uint16]
     size_ends: NDArray[np.int64]
     vectors: NDArray[np.float16]
     vector_ends: NDArray[np.int64]
 
-    def row(self, row: int) -> tuple[NDArray[np.uint8], NDArray[np.float16]]:
+    def row(self, row: int) -> tuple[NDArray[np.uint16], NDArray[np.float16]]:
         """The sizes of a sentence's words, and its vectors in one line."""
         return (
             self.sizes[self.size_ends[row] : self.size_ends[row + 1]],
@@ -219,8 +233,8 @@ class _Shard:
             (_, size_ends, sizes), (_, vector_ends, vectors) = columns[1].buffers(), columns[2].buffers()
             shard = cls(
                 columns[0].to_pylist(),
-                np.frombuffer(sizes, np.uint8),
-                np.frombuffer(size_ends, np.int64),
+                np.frombuffer(sizes, np.uint16),
+                np.frombuffer(size_ends, np.int64) // 2,
                 np.frombuffer(vectors, np.float16),
                 np.frombuffer(vector_ends, np.int64) // 2,
             )
@@ -230,6 +244,14 @@ class _Shard:
                 raise
             return None
         return shard if shard.vector_ends[-1] == shard.sizes.sum(dtype=np.int64) * width else None
+
+
+def _endpoints(sizes: NDArray[np.uint16]) -> NDArray[np.int64]:
+    """Where the first and the last subword of each word are, once if they are the same. *Shape:* [words] → [kept]."""
+    ends = np.cumsum(sizes, dtype=np.int64)
+    both = np.stack([ends - sizes, ends - 1], axis=1)
+    kept: NDArray[np.int64] = both[np.stack([np.ones(len(sizes), bool), sizes > 1], axis=1)]
+    return kept
 
 
 def _write_shard(rows: list[_Row], file: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice, pairwise, repeat
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
@@ -23,6 +23,7 @@ from subdp.plugins import load, plugins
 
 if TYPE_CHECKING:
     from subdp.encode import Encoded, Encoder
+    from subdp.features import FeatureStore
 
 Floats = npt.NDArray[np.floating]
 Links = npt.NDArray[np.bool_]
@@ -123,6 +124,7 @@ class SimilarityAligner:
     `level` says what is linked: subwords, whose words are linked then, or words (the mean of their subwords).
     `weights` says what a word link weighs: 1, how many subword links it has, or the sum of their similarities.
     Links less similar than `null` (0..1) are left out; `one_to_one` leaves out every link whose word has another.
+    With a `store` that has the layer, its vectors are used (in half precision) and the encoder does not run again.
     """
 
     encoder: Encoder
@@ -132,6 +134,7 @@ class SimilarityAligner:
     weights: Weights = "binary"
     null: float = 0.0
     one_to_one: bool = False
+    store: FeatureStore | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name, choices in (("method", Method), ("level", Level), ("weights", Weights)):
@@ -146,9 +149,15 @@ class SimilarityAligner:
     def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
         """One alignment for each pair, as a stream; both sides go through the encoder together."""
         layer = default_layer(self.encoder.layers) if self.layer is None else self.layer
+        stored = self.store is not None and layer in self.store.layers
         stream = iter(pairs)
-        while block := list(islice(stream, _BLOCK)):
-            encoded = self.encoder.encode([side for pair in block for side in (pair.source, pair.target)], [layer])
+        while block := list(islice(stream, None if stored else _BLOCK)):
+            sides = [side for pair in block for side in (pair.source, pair.target)]
+            if stored and self.store is not None:
+                self.store.add(sides)
+                encoded = self.store.encode(sides, [layer])
+            else:
+                encoded = self.encoder.encode(sides, [layer])
             for source, target in zip(encoded, encoded, strict=True):
                 yield self.link(source, target)
 
@@ -234,10 +243,10 @@ def by_line(bitext: Bitext, alignments: Iterable[Alignment]) -> Iterator[Alignme
 _ONE_LINE = "the file needs one line for each pair, in the same order; an empty one where nothing is linked"
 
 
-def find_aligner(name: str, encoder: Encoder, *, one_to_one: bool = False) -> Aligner:
+def find_aligner(name: str, store: FeatureStore, *, one_to_one: bool = False) -> Aligner:
     """The aligner of that name: one of the methods, a plug-in, or a file of alignments made elsewhere."""
     if name in METHODS:
-        return SimilarityAligner(encoder, name, one_to_one=one_to_one)
+        return SimilarityAligner(store.encoder, name, one_to_one=one_to_one, store=store)
     if name in plugins("subdp.aligners"):
         found: Aligner = load("subdp.aligners", name)()
         return found
