@@ -253,7 +253,7 @@ def test_a_single_word_and_words_without_arcs_are_drawn() -> None:
 @pytest.mark.parametrize("draw", [render_text, render_svg])
 def test_arcs_beyond_the_words_and_empty_sentences_are_refused(draw: object) -> None:
     assert callable(draw)
-    with pytest.raises(SubdpError, match="from 2 to 3, but there are 2 words"):
+    with pytest.raises(SubdpError, match="from 2 to 3, but the sentence has 2 words"):
         draw(["a", "b"], [Arc(3, 2, "x")])
     with pytest.raises(SubdpError, match="no words"):
         draw([], [])
