@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from subdp.baselines import hard_trees
 from subdp.config import NetworkConfig, Settings, TrainConfig
 from subdp.encode import Encoder
-from subdp.hard import adapt_hard, project_trees
 from subdp.parser import Parser
 from subdp.quickstart import SAMPLE, Language, quickstart
 from subdp.store import Silver
@@ -67,10 +67,10 @@ def test_hard_projection_learns_only_what_one_to_one_links_tell(source: Path, tm
     write_alignments(links, tmp_path / "links.txt")
     bitext = Bitext.of([as_pair(tree, translation) for tree, translation, _ in pairs])
     silver = parser.project(bitext, aligner=str(tmp_path / "links.txt"), folder=tmp_path / "silver")
-    trees = list(project_trees(silver))
+    trees = list(hard_trees(silver))
     assert [tree.words for tree in trees] == [translation.words for _, translation, _ in pairs]
     assert all(tree.heads[-1] == UNKNOWN for tree in trees)
-    adapted = adapt_hard(parser, Silver(tmp_path / "silver"), settings=SETTINGS)
+    adapted = parser.adapt_to_trees(hard_trees(Silver(tmp_path / "silver")), settings=SETTINGS)
     known = sum(head != UNKNOWN for tree in trees for head in tree.heads)
     assert adapted.about["adapted_on"]["known_heads"] == known
     assert adapted.fingerprint != parser.fingerprint

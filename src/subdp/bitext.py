@@ -158,7 +158,7 @@ class Bitext(Sequence[Pair]):
             raise SubdpError(
                 f"{count} pairs asked for, {len(self)} there", where=self.where, hint="take a smaller sample"
             )
-        return self._part(self._drawn(seed)[:count], "not in the sample")
+        return self._part(self.drawn(seed)[:count], "not in the sample")
 
     def split(self, dev: float = 0.1, *, seed: int) -> tuple[Bitext, Bitext]:
         """Two parts, for training and for development; `dev` is the share of the second. Neither is ever empty."""
@@ -167,11 +167,14 @@ class Bitext(Sequence[Pair]):
                 f"cannot split {len(self)} pairs at {dev}", where=self.where, hint="0 < dev < 1, two pairs or more"
             )
         count = min(max(round(dev * len(self)), 1), len(self) - 1)
-        order = self._drawn(seed)
+        order = self.drawn(seed)
         return self._part(order[count:], "in the dev part"), self._part(order[:count], "in the training part")
 
-    def _drawn(self, seed: int) -> list[int]:
-        """All indices in a random order; `random()` is the one method that Python promises never to change."""
+    def drawn(self, seed: int) -> list[int]:
+        """All indices in a random order: the first n of them are the sample of n pairs.
+
+        `random()` is the one method that Python promises never to change.
+        """
         draw = random.Random(seed).random
         keys = [draw() for _ in self.pairs]
         return sorted(range(len(self)), key=keys.__getitem__)

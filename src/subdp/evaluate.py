@@ -169,14 +169,18 @@ def _by_relation(arcs: Counter[_Arc]) -> dict[str, RelationScores]:
     }
 
 
+_NOT_COMPARABLE = "the two scores are not comparable"
+
+
 def summarize(runs: Sequence[Scores]) -> Summary:
     """Mean ± sample standard deviation of UAS and LAS over runs."""
     if not runs:
         raise SubdpError("there is no run to summarize")
-    return Summary(_spread([run.uas for run in runs]), _spread([run.las for run in runs]), len(runs))
+    return Summary(spread([run.uas for run in runs]), spread([run.las for run in runs]), len(runs))
 
 
-def _spread(values: Sequence[float]) -> Spread:
+def spread(values: Sequence[float]) -> Spread:
+    """Mean and sample standard deviation."""
     mean = math.fsum(values) / len(values)
     squares = math.fsum((value - mean) ** 2 for value in values)
     return Spread(mean, math.sqrt(squares / (len(values) - 1)) if len(values) > 1 else None)
@@ -189,17 +193,26 @@ def compare(first: Scores, second: Scores, *, samples: int = 10_000, seed: int =
     the middle 95 % of the samples gain; the p-value is the share of samples whose gain is at least as far from the
     observed gain as that is from zero, counting the observation itself, so it is never 0.
     """
+    rules = [(scores.punctuation, scores.labels, scores.max_length) for scores in (first, second)]
+    if rules[0] != rules[1]:
+        raise SubdpError(_NOT_COMPARABLE, hint="evaluate both on the same gold, by the same rules")
+    return compare_counts(first.per_sentence, second.per_sentence, samples=samples, seed=seed)
+
+
+def compare_counts(
+    first: Sequence[SentenceCounts], second: Sequence[SentenceCounts], *, samples: int = 10_000, seed: int = 0
+) -> Comparison:
+    """`compare`, of the counts of every sentence alone."""
     import numpy as np
 
-    rules = [(scores.punctuation, scores.labels, scores.max_length) for scores in (first, second)]
-    sizes = [[(one.length, one.words) for one in scores.per_sentence] for scores in (first, second)]
-    if rules[0] != rules[1] or sizes[0] != sizes[1]:
-        raise SubdpError("the two scores are not comparable", hint="evaluate both on the same gold, by the same rules")
+    sizes = [[(one.length, one.words) for one in counts] for counts in (first, second)]
+    if sizes[0] != sizes[1]:
+        raise SubdpError(_NOT_COMPARABLE, hint="evaluate both on the same gold, by the same rules")
     if samples < 1:
         raise SubdpError(f"cannot draw {samples} samples", hint="give at least 1")
     rows = [
         (b.right_heads - a.right_heads, b.right_arcs - a.right_arcs, a.words)
-        for a, b in zip(first.per_sentence, second.per_sentence, strict=True)
+        for a, b in zip(first, second, strict=True)
     ]
     columns = np.array(rows, dtype=np.int32).T.copy()
     generator = np.random.default_rng(seed)
@@ -209,7 +222,7 @@ def compare(first: Scores, second: Scores, *, samples: int = 10_000, seed: int =
         drawn = generator.integers(len(rows), size=(min(step, samples - start), len(rows)))
         heads, arcs, words = (column[drawn].sum(axis=1) for column in columns)
         gains[start : start + step] = 100 * np.stack([heads, arcs], axis=1) / words[:, None]
-    observed = np.array([second.uas - first.uas, second.las - first.las])
+    observed = 100 * columns[:2].sum(axis=1) / columns[2].sum()
     extreme = np.abs(gains - observed) >= np.abs(observed) - 1e-9
     p_values = (extreme.sum(axis=0) + 1) / (samples + 1)
     low, high = np.percentile(gains, [2.5, 97.5], axis=0)

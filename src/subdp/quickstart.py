@@ -79,14 +79,15 @@ def _hard_stage(run: Run) -> Stage:
     """Hard projection on the same pairs, scored on the same trees."""
 
     def work(folder: Path) -> str:
-        from subdp.hard import adapt_hard
+        from subdp.baselines import hard_trees
         from subdp.run_work import as_values
         from subdp.treebank import read_conllu
 
         training = folder / TRAINING
         training.mkdir(exist_ok=True)
         source, silver = run.work.parser(0), run.work.silver(0)
-        parser = adapt_hard(source, silver, settings=run.settings, seed=run.options.seed, folder=training)
+        seed = run.options.seed
+        parser = source.adapt_to_trees(hard_trees(silver), settings=run.settings, seed=seed, folder=training)
         scores = parser.evaluate(read_conllu(str(run.options.test)))
         write_json(folder / "scores.json", as_values(scores))
         made = parser.about["adapted_on"]

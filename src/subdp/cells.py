@@ -1,0 +1,220 @@
+"""The work of the experiments: source parsers, alignments and silver, shared by all cells; then cell by cell.
+
+What cells share is made first, with all cores. Then cells are worked on, several at once if asked. Imports torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+
+from subdp.align import Alignment, read_alignments, write_alignments
+from subdp.baselines import hard_trees, own_trees
+from subdp.config import SHIPPED
+from subdp.corpora import Corpora, Split
+from subdp.experiment import Cell, Grid, Links, Result, adapt_settings, as_json, depends_on, read_result
+from subdp.multisource import JoinedSilver, with_labels
+from subdp.parser import Parser
+from subdp.progress import progress
+from subdp.silver_part import SilverPart
+from subdp.similarity import FileAligner, SimilarityAligner
+from subdp.stages import write_json
+from subdp.store import Silver
+from subdp.treebank import Sentence
+
+Say = Callable[[str], None]
+
+
+def run_grid(grid: Grid, corpora: Corpora, output: Path, say: Say) -> list[Result]:
+    """Do all cells of a grid that are not done, and give back the results of all."""
+    bench = Bench(grid, corpora, output)
+    paths = {cell: bench.path(cell) for cell in grid.cells() if bench.possible(cell)}
+    missing = [cell for cell, path in paths.items() if read_result(path, cell, grid.splits) is None]
+    say(f"{len(paths)} cells, {len(paths) - len(missing)} done before")
+    for cell in missing:
+        bench.prepare(cell)
+    with progress(f"experiment {grid.name}", len(missing), "cells") as advance:
+        for result in _results(bench, missing):
+            advance(1)
+            say(f"{result}  ({result.made['seconds']:.0f} s)")
+    found = [read_result(path, cell, grid.splits) for cell, path in paths.items()]
+    return [result for result in found if result is not None]
+
+
+def _results(bench: Bench, cells: Sequence[Cell]) -> Iterator[Result]:
+    """The results of cells as they come, from one process or from several."""
+    jobs = min(bench.grid.options.jobs, len(cells))
+    if jobs <= 1:
+        yield from map(bench.work, cells)
+        return
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    with ProcessPoolExecutor(
+        jobs, get_context("spawn"), initializer=_begin, initargs=(bench.grid, bench.corpora, bench.output, threads)
+    ) as pool:
+        for future in as_completed([pool.submit(_work, cell) for cell in cells]):
+            yield future.result()
+
+
+_bench: Bench | None = None  # In a process of the pool: what its cells share.
+
+
+def _begin(grid: Grid, corpora: Corpora, output: Path, threads: int) -> None:
+    global _bench
+    torch.set_num_threads(threads)
+    os.environ["SUBDP_QUIET"] = "1"
+    _bench = Bench(grid, corpora, output)
+
+
+def _work(cell: Cell) -> Result:
+    assert _bench is not None
+    return _bench.work(cell)
+
+
+class Bench:
+    """All that the cells of a grid are made from, each thing made once and kept in the output folder."""
+
+    def __init__(self, grid: Grid, corpora: Corpora, output: Path):
+        self.grid, self.corpora, self.output = grid, corpora, output
+        self.parser, self.bitext, self.gold = cache(self._parser), cache(corpora.bitext), cache(self._gold)
+        self.silver, self.links, self._gold_hash = cache(self._silver), cache(self._links), cache(self._hash_gold)
+
+    def possible(self, cell: Cell) -> bool:
+        """Whether there is bitext enough."""
+        return cell.system.pairs is None or cell.system.pairs <= len(self.bitext(cell.language))
+
+    def path(self, cell: Cell) -> Path:
+        """The file of a cell's result."""
+        parsers = [self._source(cell, source).fingerprint for source in cell.system.sources]
+        bitext = [self.bitext(cell.language, source).fingerprint for source in cell.system.sources]
+        facts = depends_on(self.grid, parsers, bitext, self._gold_hash(cell.language))
+        return self.output / "cells" / f"{cell.key(facts)}.json"
+
+    def prepare(self, cell: Cell) -> None:
+        """Make what the cell shares with others, and encode the sentences that it is scored on."""
+        for source in cell.system.sources:
+            features = self._source(cell, source).features
+            if cell.system.method != "direct":
+                features.add(self.silver(cell.language, source, self._source_seed(cell)).targets())
+                self.links(cell.language, source, cell.system.links)
+            for split in self.grid.splits:
+                features.add(sentence.words for sentence in self.gold(cell.language, split))
+
+    def work(self, cell: Cell) -> Result:
+        """Make the cell's parser, score it, and write the result."""
+        start = time.perf_counter()
+        parser = self.adapted(cell)
+        scores = {split: parser.evaluate(self.gold(cell.language, split)) for split in self.grid.splits}
+        made = {name: parser.about.get(name) for name in ("epochs", "best_epoch", "agreement", "adapted_on")}
+        made |= {"seconds": time.perf_counter() - start, "encoder": parser.encoder.name}
+        result = Result(cell, {split: found.per_sentence for split, found in scores.items()}, made)
+        path = self.path(cell)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, as_json(result))
+        return result
+
+    def adapted(self, cell: Cell) -> Parser:
+        """The parser of a cell."""
+        system, seed = cell.system, cell.seed
+        parser = self._source(cell, system.sources[0])
+        if system.method == "direct":
+            return parser
+        settings, silver = adapt_settings(self.grid.settings, system), self._system_silver(cell)
+        parser = with_labels(parser, silver.label_names)
+        if system.method == "hard":
+            return parser.adapt_to_trees(hard_trees(silver), settings=settings, seed=seed)
+        if system.method == "self":
+            return parser.adapt_to_trees(own_trees(parser, silver), settings=settings, seed=seed)
+        if system.method == "random":
+            parser = parser.untrained(seed)
+        if system.method != "treebanks":
+            parser = parser.adapt(silver, settings=settings, seed=seed)
+        if "treebanks" in system.method:
+            trees = [tree for source in system.sources for tree in self._treebank(source)]
+            parser = parser.adapt_to_trees(trees, settings=settings, seed=seed)
+        return parser
+
+    def _system_silver(self, cell: Cell) -> Silver:
+        """The silver of a cell: its links, its number of pairs, from all its sources."""
+        parts: list[Silver] = []
+        for source in cell.system.sources:
+            bitext = self.bitext(cell.language, source)
+            silver = self.silver(cell.language, source, self._source_seed(cell))
+            chosen = sorted(bitext.drawn(cell.seed)[: cell.system.pairs])
+            parts.append(SilverPart(silver, chosen, self.links(cell.language, source, cell.system.links)))
+        return parts[0] if len(parts) == 1 else JoinedSilver(parts)
+
+    def _source(self, cell: Cell, language: str) -> Parser:
+        return self.parser(language, self._source_seed(cell))
+
+    def _source_seed(self, cell: Cell) -> int:
+        return cell.seed if self.grid.options.train_source else 1
+
+    def _parser(self, language: str, seed: int) -> Parser:
+        """The source parser of a language: the English one that comes with the package, or one trained here."""
+        options = self.grid.options
+        if language == "en" and not options.train_source:
+            return Parser.load(SHIPPED)
+        encoder = options.encoder if options.train_source else self.parser("en", 1).encoder
+        folder = self.output / f"source-{language}-{seed}"
+        if not folder.exists():
+            training = self.output / "training" / folder.name
+            training.mkdir(parents=True, exist_ok=True)
+            dev = self.gold("en", "dev") if language == "en" else ()
+            trees = self._treebank(language)
+            trained = Parser.train(
+                trees, dev=dev, encoder=encoder, settings=self.grid.settings, seed=seed, folder=training
+            )
+            trained.save(folder)
+        return Parser.load(folder, encoder=encoder)
+
+    def _treebank(self, language: str) -> list[Sentence]:
+        """What a source parser is trained on: a treebank's train part, or its dev part where that is all there is."""
+        return self.corpora.gold(language, "train") or self.corpora.gold(language, "dev")
+
+    def _gold(self, language: str, split: Split) -> list[Sentence]:
+        return self.corpora.gold(language, split, self.grid.options.dev_sentences if split == "dev" else None)
+
+    def _hash_gold(self, language: str) -> str:
+        digest = hashlib.sha256()
+        for split in ("dev", "test"):
+            for sentence in self.gold(language, split):
+                digest.update(f"{sentence.conllu}\n\n".encode())
+        return digest.hexdigest()
+
+    def _links_file(self, language: str, source: str, links: Links) -> Path:
+        """The file of a bitext's alignments, which is written when it is first asked for."""
+        bitext = self.bitext(language, source)
+        settings = asdict(links)
+        name = "-".join([source, language, *map(str, settings.values()), bitext.fingerprint[:8]])
+        path = self.output / "links" / f"{name}.links"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            store = self.parser("en", 1).features
+            aligner = SimilarityAligner(store.encoder, **settings, store=store)
+            with progress(f"aligning {source}-{language}", len(bitext), "pairs") as advance:
+                write_alignments((_counted(found, advance) for found in aligner.align(bitext)), path)
+        return path
+
+    def _links(self, language: str, source: str, links: Links) -> list[Alignment]:
+        return list(read_alignments(self._links_file(language, source, links)))
+
+    def _silver(self, language: str, source: str, seed: int) -> Silver:
+        """What the source parser says of a bitext, with the default links."""
+        parser, bitext = self.parser(source, seed), self.bitext(language, source)
+        name = f"{source}-{language}-{parser.fingerprint[:8]}-{bitext.fingerprint[:8]}"
+        aligner = FileAligner(self._links_file(language, source, Links()))
+        return parser.project(bitext, aligner=aligner, folder=self.output / "silver" / name)
+
+
+def _counted(alignment: Alignment, advance: Callable[..., None]) -> Alignment:
+    advance(1)
+    return alignment

@@ -1,0 +1,98 @@
+"""The verb `experiment`. Torch is imported when cells are to be worked on."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from subdp.cli import Output, app, give, say
+from subdp.commands import Changes
+from subdp.config import LossesName, Settings, read_toml
+from subdp.errors import SubdpError
+from subdp.experiment import ExperimentName, ExperimentOptions, Grid
+
+
+@app.command
+def experiment(
+    name: ExperimentName,
+    *,
+    data: str,
+    output: Output,
+    languages: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
+    seeds: Annotated[list[int] | None, Parameter(consume_multiple=True, negative="")] = None,
+    encoder: str | None = None,
+    losses: LossesName = "default",
+    config: str | None = None,
+    adapt: Changes = None,
+    loss: Changes = None,
+    jobs: int | None = None,
+) -> None:
+    """Repeat an experiment of the paper: transfer, ablation, alignment, losses, multisource or bitext-size.
+
+    Tables (Markdown, LaTeX, CSV) and a figure are written to the output folder. A grid that was stopped goes on where
+    it was; experiments in one folder share what they have in common.
+
+    Parameters
+    ----------
+    name
+        Which one.
+    data
+        Folder with ud/ and bitext/.
+    output
+        Folder for all results.
+    languages
+        Target languages, as --languages de tr; by default all eight of the paper.
+    seeds
+        As --seeds 1 2 3; by default those of the configuration, or 1.
+    encoder
+        Train source parsers with this encoder, instead of using the one that comes with subdp.
+    losses
+        default, or paper for the paper's formulas to the letter.
+    config
+        TOML file with a section [experiment], and settings; see configs/.
+    adapt
+        Settings of the target parser's training, as --adapt.epochs 10.
+    loss
+        Settings of the losses, as --loss.completion none.
+    jobs
+        Cells worked on at once, each with its share of the cores.
+    """
+    from subdp.cells import run_grid
+    from subdp.corpora import LANGUAGES, Corpora
+    from subdp.experiment_report import markdown, write_report
+
+    section = _section(config)
+    chosen_seeds = seeds or section.pop("seeds", [1])
+    section.pop("seeds", None)
+    chosen_languages = languages or section.pop("languages", list(LANGUAGES))
+    section.pop("languages", None)
+    options = _options(section, config)
+    if encoder is not None:
+        options = replace(options, encoder=encoder, train_source=True)
+    if jobs is not None:
+        options = replace(options, jobs=jobs)
+    settings = Settings.resolve(options.preset, losses, config, {"adapt": adapt or {}, "losses": loss or {}})
+    grid = Grid(name, tuple(chosen_languages), tuple(chosen_seeds), options, settings)
+    folder = Path(output)
+    results = run_grid(grid, Corpora(Path(data), options.tatoeba), folder, say)
+    give(markdown(name, results, grid.splits))
+    for path in write_report(name, results, grid.splits, folder):
+        say(str(path))
+
+
+def _section(config: str | None) -> dict[str, Any]:
+    return {} if config is None else dict(read_toml(config).get("experiment", {}))
+
+
+def _options(section: dict[str, Any], config: str | None) -> ExperimentOptions:
+    known = {field.name: type(getattr(ExperimentOptions(), field.name)) for field in fields(ExperimentOptions)}
+    for name, value in section.items():
+        if name not in known:
+            hint = f"there are {', '.join(known)}, seeds, languages"
+            raise SubdpError(f"there is no setting {name!r} in [experiment]", where=config, hint=hint)
+        if type(value) is not known[name]:
+            raise SubdpError(f"{name} cannot be {value!r}", where=config, hint=f"give a {known[name].__name__}")
+    return ExperimentOptions(**section)
