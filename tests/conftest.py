@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
+from hypothesis import settings
 
 from tests.tiny import tiny_encoder
 
 if TYPE_CHECKING:
     from subdp.encode import Encoder
+
+
+settings.register_profile("subdp", deadline=None)  # A busy machine is no fault of the code.
+settings.load_profile("subdp")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,22 @@ def test_files_keep_pairs_without_links(tmp_path: Path) -> None:
     assert list(read_alignments(tmp_path / "links.txt")) == alignments
 
 
+def test_a_weight_of_a_possible_link_is_refused_and_not_dropped(tmp_path: Path) -> None:
+    (tmp_path / "links.txt").write_text("0-0\n0-0 1?2:0.5\n")
+    alignments = read_alignments(tmp_path / "links.txt")
+    assert next(alignments) == Alignment.parse("0-0")
+    with pytest.raises(
+        SubdpError, match=r"links\.txt:2: the possible link '1\?2:0\.5' has a weight \(write 1\?2, or 1-2:"
+    ):
+        next(alignments)
+
+
+def test_a_file_that_came_open_stays_open() -> None:
+    stream = io.BytesIO(b"0-0\n\n")
+    assert len(list(read_alignments(stream))) == 2
+    assert not stream.closed
+
+
 def test_scores_count_sure_and_possible_links_as_och_and_ney_do() -> None:
     gold = [Alignment.parse("0-0 1-1 2?1")]
     scores = score_alignments(gold, [Alignment.parse("0-0 2-1 3-3")])
@@ -81,9 +98,9 @@ def test_bad_links_are_errors_that_name_them(tmp_path: Path) -> None:
         Alignment.of([(-1, 0)])
     with pytest.raises(SubdpError, match="has weight 0"):
         Alignment.of([(0, 0)], weights=[0])
-    with pytest.raises(SubdpError, match="1 links but 2 weights"):
+    with pytest.raises(SubdpError, match="1 link but 2 weights"):
         Alignment.of([(0, 0)], weights=[1, 1])
-    with pytest.raises(SubdpError, match="1 links but 0 weights"):
+    with pytest.raises(SubdpError, match="1 link but 0 weights"):
         Alignment(((0, 0),), ())
     with pytest.raises(SubdpError, match="not sorted"):
         Alignment(((1, 0), (0, 0)), (1, 1))
@@ -91,7 +108,7 @@ def test_bad_links_are_errors_that_name_them(tmp_path: Path) -> None:
         Alignment.from_matrix([1, 0])
     with pytest.raises(SubdpError, match="source word 3 but the source sentence has 2 words"):
         Alignment.parse("3-0").matrix(2, 2)
-    with pytest.raises(SubdpError, match="1 gold alignments but 0"):
+    with pytest.raises(SubdpError, match="1 gold alignment but 0"):
         score_alignments([Alignment.of([])], [])
     (tmp_path / "bad.txt").write_bytes(b"0-0\n0-\n")
     with pytest.raises(SubdpError, match=r"bad.txt:2: '0-' is not a link"):

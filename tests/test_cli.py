@@ -57,10 +57,31 @@ def test_bad_data_is_one_line_and_exit_1(treebanks: tuple[Path, Path], capsys: p
     assert len(message.splitlines()) == 1
 
 
-def test_a_bad_call_is_exit_2(treebanks: tuple[Path, Path]) -> None:
-    assert run("evaluate", treebanks[0]) == 2
-    assert run("evaluate", *treebanks, "--punctuation", "some") == 2
-    assert run("evalu") == 2
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (["evaluate", "gold.conllu"], "--system"),
+        (["evaluate", "a", "b", "--punctuation", "some"], '"some" for --punctuation'),
+        (["evaluate", "a", "b", "--nothing"], "--nothing"),
+        (["evaluate", "-x", "b"], "there is no option -x"),
+        (["evalu"], 'Did you mean "evaluate"'),
+        (["align", "--bitext", "a", "--method", "magic"], '"magic" for --method'),
+    ],
+)
+def test_a_bad_call_is_one_line_and_exit_2(call: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*call) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("subdp: ")
+    assert said in message
+    assert len(message.splitlines()) == 1
+
+
+def test_a_bad_value_of_an_option_for_all_verbs_is_one_line_too() -> None:
+    subdp = str(Path(sys.executable).with_name("subdp"))
+    done = subprocess.run([subdp, "--quiet=3", "cache"], check=False, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("subdp: ")
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_help_and_evaluate_do_without_torch() -> None:
@@ -141,17 +162,39 @@ def test_align_writes_links_and_scores_them(
     assert (tmp_path / "links.txt").read_text() == "0-0 1-1\n0-0 1-1\n"
     assert run(*align, "--score", tmp_path / "links.txt", "--json") == 0
     assert json.loads(capsys.readouterr().out)["aer"] == 0
-    (tmp_path / "gold.txt").write_text("0-7\n0-0\n")
-    assert run(*align, "--score", tmp_path / "gold.txt") == 0
-    assert "gold.txt:1: link 0-7 names target word 7" in capsys.readouterr().err
+    (tmp_path / "gold.txt").write_text("0-0 0-7 1-9\n0-0\n")
+    assert run(*align, "--score", tmp_path / "gold.txt", "--json") == 0
+    said = capsys.readouterr()
+    assert "gold.txt:1: link 0-7 names target word 7 but the target sentence has 2 words (sure links" in said.err
+    assert len(said.err.splitlines()) == 1
+    assert json.loads(said.out)["recall"] == 2 / 4  # those beyond the sentence count as missed
     (tmp_path / "pairs.tsv").write_text("a dog\ta dog\n\tempty\nthe cat\tthe cat\n\tend\n")
     assert run(*align, "-o", tmp_path / "links.txt") == 0
     assert (tmp_path / "links.txt").read_text() == "0-0 1-1\n\n0-0 1-1\n\n"
-    assert run(*align, "--method", "magic") == 1
-    assert "choose argmax" in capsys.readouterr().err
 
 
-def test_the_cache_is_shown_and_cleared(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_cache_is_shown_and_cleared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUBDP_CACHE", str(tmp_path))
+    (tmp_path / "silver").mkdir()
+    (tmp_path / "silver" / "pairs").write_bytes(bytes(2_000_000))
     assert run("cache") == 0
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["2", "MB", "in", "all"]
+    entry = {"folder": str(tmp_path / "silver"), "bytes": 2_000_000, "what": "projected pairs"}
+    assert run("cache", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"cleared": False, "bytes": 2_000_000, "entries": [entry]}
+    assert run("cache", "--clear", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"cleared": True, "bytes": 2_000_000, "entries": [entry]}
     assert run("cache", "--clear") == 0
-    assert "freed" in capsys.readouterr().out
+    assert capsys.readouterr().out.split() == ["0", "MB", "freed"]
+
+
+def test_one_is_not_called_several(treebanks: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    gold = treebanks[0]
+    assert run("show", gold, "--most", "1") == 0
+    assert capsys.readouterr().err == "the first 1 sentence; --most draws more\n"
+    word = gold.with_name("word.conllu")
+    write_conllu([Sentence.of(["Go"], heads=[0], labels=["root"], upos=["VERB"])], word)
+    assert run("evaluate", word, word) == 0
+    assert "(1 word, 1 sentence)" in capsys.readouterr().out

@@ -128,7 +128,7 @@ def test_a_sentence_that_just_fits_is_encoded_plainly(encoder: Encoder) -> None:
     np.testing.assert_allclose(encoded.vectors, plain(encoder, words)[0], atol=1e-5)
 
 
-@given(length=st.integers(0, 300), room=st.integers(2, 40))
+@given(length=st.integers(0, 300), room=st.integers(1, 40))
 def test_windows_keep_every_subword_once_where_it_has_most_context(length: int, room: int) -> None:
     spans = list(encode._spans(0, length, room))
     kept = [position for span in spans for position in range(span.keep_start, span.keep_end)]
@@ -144,6 +144,18 @@ def test_windows_keep_every_subword_once_where_it_has_most_context(length: int, 
         for position in range(span.keep_start, span.keep_end):
             others = [other for other in spans if other.start <= position < other.end]
             assert context(span, position) >= max(context(other, position) for other in others) - 1
+
+
+def test_a_window_of_one_subword_works_and_one_of_none_is_an_error(encoder: Encoder) -> None:
+    parts = (encoder.folder, encoder.model, encoder.tokenizer)
+    encoder.tokenizer.model_max_length = 3
+    (encoded,) = Encoder("narrow", *parts).encode([["the", "a", "the"]])
+    first, second, third = encoded.vectors[-1]
+    np.testing.assert_allclose(first, third)  # each is encoded alone
+    assert not np.allclose(first, second)
+    encoder.tokenizer.model_max_length = 2
+    with pytest.raises(SubdpError, match="none: takes 2 subwords at once, all of which its 2 special ones fill"):
+        Encoder("none", *parts)
 
 
 @pytest.mark.parametrize("kind", KINDS)

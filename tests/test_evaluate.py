@@ -186,7 +186,7 @@ def test_long_sentences_are_left_out_counted_and_let_in_by_option() -> None:
     long = Sentence.of(["w"] * 151, heads=[0, *range(1, 151)], labels=["root"] + ["dep"] * 150)
     scores = evaluate([GOLD, long], [GOLD, long])
     assert (scores.sentences, scores.long_sentences, scores.words) == (1, 1, 5)
-    assert "1 sentences over 150 words left out" in str(scores)
+    assert "1 sentence over 150 words left out" in str(scores)
     assert evaluate([long], [long], max_length=151).words == 151
     assert evaluate([long], [long], max_length=None).long_sentences == 0
 
@@ -232,7 +232,7 @@ def test_scores_print_as_one_line_and_as_json() -> None:
     scores = evaluate([GOLD], [SYSTEM])
     assert str(scores) == (
         "UAS 60.0  LAS 60.0  label accuracy 100.0  exact match 0.0  root 100.0"
-        "  (5 words, 1 sentences; 2 punctuation left out)"
+        "  (5 words, 1 sentence; 2 punctuation left out)"
     )
     back = json.loads(json.dumps(scores.as_dict(), allow_nan=False))
     assert (back["uas"], back["las"], back["words"], back["punctuation"]) == (60, 60, 5, "upos")

@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,23 @@ def test_text_files_and_byte_files_are_read_and_written_alike() -> None:
     output = io.StringIO()
     write_conllu(read_conllu(io.StringIO(PLAIN + "\n")), output)
     assert output.getvalue() == PLAIN + "\n"
+
+
+def test_a_file_that_came_open_stays_open_and_standard_input_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.BytesIO((PLAIN + "\n").encode())
+    assert len(list(read_conllu(stream))) == 1
+    assert not stream.closed
+    stream.seek(0)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stream))
+    assert len(list(read_conllu("-"))) == 1
+    assert not stream.closed
+    path = tmp_path / "x.conllu"
+    path.write_text(PLAIN + "\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)
+        assert len(list(read_conllu(path))) == 1
 
 
 def test_sentences_longer_than_the_read_buffer_arrive_whole() -> None:
@@ -217,6 +235,8 @@ def test_files_that_cannot_be_opened_say_why(tmp_path: Path) -> None:
 def test_impossible_sentences_cannot_be_made() -> None:
     with pytest.raises(SubdpError, match="2 words but 1 heads"):
         Sentence.of(["a", "b"], heads=[0])
+    with pytest.raises(SubdpError, match="<sentence>: a sentence without words"):
+        Sentence.of([])
     with pytest.raises(SubdpError, match="cannot be a column"):
         Sentence.of(["a\tb"])
     with pytest.raises(SubdpError, match="no root"):

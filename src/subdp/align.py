@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from subdp.errors import SubdpError
+from subdp.errors import SubdpError, counted
 from subdp.files import Source, name_of, open_input, open_text_output, unpacking
 
 Link = tuple[int, int]
@@ -36,7 +36,7 @@ class Alignment:
 
     def __post_init__(self) -> None:
         if len(self.links) != len(self.weights):
-            raise SubdpError(f"{len(self.links)} links but {len(self.weights)} weights", where="<alignment>")
+            raise SubdpError(f"{counted(len(self.links), 'link')} but {len(self.weights)} weights", where="<alignment>")
         for source, target in (*self.links, *self.possible):
             if source < 0 or target < 0:
                 raise SubdpError(f"link {source}-{target} is below 0", where="<alignment>", hint="words count from 0")
@@ -55,7 +55,7 @@ class Alignment:
         links = [(int(source), int(target)) for source, target in pairs]
         strengths = [1.0] * len(links) if weights is None else [float(weight) for weight in weights]
         if len(links) != len(strengths):
-            raise SubdpError(f"{len(links)} links but {len(strengths)} weights", where="<alignment>")
+            raise SubdpError(f"{counted(len(links), 'link')} but {len(strengths)} weights", where="<alignment>")
         by_link = dict(zip(links, strengths, strict=True))
         ordered = sorted(by_link)
         maybe = sorted({(int(source), int(target)) for source, target in possible} - by_link.keys())
@@ -81,8 +81,11 @@ class Alignment:
             if match[2] == "-":
                 links.append(link)
                 weights.append(float(match[4] or 1))
-            else:
+            elif match[4] is None:
                 possible.append(link)
+            else:
+                hint = f"write {match[1]}?{match[3]}, or {match[1]}-{match[3]}:{match[4]} for a link that counts"
+                raise SubdpError(f"the possible link {item!r} has a weight", where="<alignment>", hint=hint)
         return cls.of(links, weights=weights, possible=possible)
 
     @classmethod
@@ -115,7 +118,7 @@ class Alignment:
         for i, j in (*self.links, *self.possible):
             if i >= source or j >= target:
                 side, index, count = ("source", i, source) if i >= source else ("target", j, target)
-                reason = f"link {i}-{j} names {side} word {index} but the {side} sentence has {count} words"
+                reason = f"link {i}-{j} names {side} word {index} but the {side} sentence has {counted(count, 'word')}"
                 raise SubdpError(reason, where="<alignment>", hint="links count words from 0, source first")
 
     def one_to_one(self) -> Alignment:
@@ -198,7 +201,7 @@ def score_alignments(
     alone.
     """
     if len(gold) != len(system):
-        raise SubdpError(f"{len(gold)} gold alignments but {len(system)} to score", where="<alignment>")
+        raise SubdpError(f"{counted(len(gold), 'gold alignment')} but {len(system)} to score", where="<alignment>")
     made = sure = in_sure = in_possible = 0
     for reference, candidate in zip(gold, system, strict=True):
         sures, possibles = set(reference.links), set(reference.links) | set(reference.possible)

@@ -1,6 +1,6 @@
 """The lines of a bitext's files as rows of text: tables with a tab, WikiMatrix with a score, two files side by side.
 
-Every fault is told with file and line. Only `bitext` calls this; it imports errors and files.
+Every fault is told with file and line. `bitext` calls this, and `translate` for its lines; it imports errors and files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import zip_longest
 from os import PathLike
 from typing import IO, Literal, TypeAlias, cast
 
-from subdp.errors import SubdpError
+from subdp.errors import SubdpError, counted
 from subdp.files import name_of, open_input
 
 Path: TypeAlias = str | PathLike[str]
@@ -35,7 +35,7 @@ def table_rows(path: Path, format: Format, threshold: float | None, dropped: Cou
     """The rows of a table with two columns, or three with a score first; `auto` is settled by the first full line."""
     name = name_of(path)
     lowest = WIKIMATRIX_THRESHOLD if threshold is None else threshold
-    for line, text in _lines(path):
+    for line, text in lines_of(path):
         cells = text.split("\t")
         if not text.strip():
             yield line, "", ""
@@ -62,25 +62,25 @@ def table_rows(path: Path, format: Format, threshold: float | None, dropped: Cou
 def moses_rows(source: Path, target: Path) -> Iterator[Row]:
     """The lines of two files side by side; a different number of lines is told with both numbers."""
     count = [0, 0]
-    for left, right in zip_longest(_lines(source), _lines(target)):
+    for left, right in zip_longest(lines_of(source), lines_of(target)):
         count[0] += left is not None
         count[1] += right is not None
         if left is not None and right is not None:
             yield left[0], left[1], right[1]
     if count[0] != count[1]:
         raise SubdpError(
-            f"{count[0]} lines, but {name_of(target)} has {count[1]}",
+            f"{counted(count[0], 'line')}, but {name_of(target)} has {count[1]}",
             where=name_of(source),
             hint="line N of one must translate line N of the other",
         )
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a text file, numbered from 1, without their ends and without a byte order mark."""
     name, line = name_of(path), 0
-    with cast(IO[bytes], open_input(path)) as stream:  # a path is always opened for bytes
+    with open_input(path) as stream:
         try:
-            for line, raw in enumerate(stream, 1):
+            for line, raw in enumerate(cast(IO[bytes], stream), 1):  # a path is always opened for bytes
                 text = _decode(raw, name, line)
                 yield line, text.removeprefix("\ufeff").rstrip("\r\n") if line == 1 else text.rstrip("\r\n")
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:

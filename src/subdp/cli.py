@@ -9,12 +9,12 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, NoReturn, TypeAlias
 
 from cyclopts import App, CycloptsError, Parameter
 
 from subdp import __version__
-from subdp.errors import SubdpError
+from subdp.errors import SubdpError, counted
 from subdp.scores import Labels, Punctuation
 
 
@@ -54,9 +54,9 @@ def run(
     if quiet:
         os.environ["SUBDP_QUIET"] = "1"
     try:
-        return app(tokens, exit_on_error=False)
-    except CycloptsError:
-        sys.exit(2)
+        return app(tokens, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        _misused(error)
     except SubdpError as error:
         if debug:
             raise
@@ -74,6 +74,12 @@ def run(
     except KeyboardInterrupt:
         say("subdp: interrupted")
         sys.exit(130)
+
+
+def _misused(error: CycloptsError) -> NoReturn:
+    """What is wrong with a call, on one line."""
+    say(f"subdp: {' '.join(str(error).split())}")
+    sys.exit(2)
 
 
 def say(text: str) -> None:
@@ -124,33 +130,40 @@ def evaluate(
 
 
 @app.command
-def cache(*, clear: Flag = False) -> None:
+def cache(*, clear: Flag = False, json: Flag = False) -> None:
     """Show what subdp keeps between runs, and how large it is.
 
     Parameters
     ----------
     clear
         Delete it: everything is made anew when it is needed.
+    json
+        Print sizes in bytes as JSON.
     """
     import shutil
 
     from subdp.bundled import cache_folder
     from subdp.features import store_sizes
 
-    kept = {
-        str(store.folder): (store.bytes, f"features of {store.encoder}, layers {store.layers}")
+    kept = [
+        (str(store.folder), store.bytes, f"features of {store.encoder}, layers {store.layers}")
         for store in store_sizes()
-    }
+    ]
     for name, what in (("silver", "projected pairs"), ("encoders", "the bundled encoder, converted")):
         folder = cache_folder() / name
         if folder.exists():
             size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-            kept[str(folder)] = (size, what)
-    for folder_name, (size, what) in kept.items():
-        if clear:
-            shutil.rmtree(folder_name)
-        give(f"{size / 1e6:>8,.0f} MB  {what}  {folder_name}")
-    total = sum(size for size, _ in kept.values())
+            kept.append((str(folder), size, what))
+    total = sum(size for _, size, _ in kept)
+    if clear:
+        for name, _, _ in kept:
+            shutil.rmtree(name)
+    if json:
+        entries = [{"folder": name, "bytes": size, "what": what} for name, size, what in kept]
+        give({"cleared": clear, "bytes": total, "entries": entries})
+        return
+    for name, size, what in kept:
+        give(f"{size / 1e6:>8,.0f} MB  {what}  {name}")
     give(f"{total / 1e6:>8,.0f} MB  {'freed' if clear else 'in all'}")
 
 
@@ -182,7 +195,7 @@ def show(file: Input, *, output: Output = "-", most: int = 20) -> None:
         arcs = [Arc(word, head, label) for word, (head, label) in relations if head >= 0]
         items.append((sentence.sent_id, sentence.words, arcs))
     if next(sentences, None) is not None:
-        say(f"the first {len(items)} sentences; --most draws more")
+        say(f"the first {counted(len(items), 'sentence')}; --most draws more")
     with open_text_output(output) as write:
         if output.endswith(".html"):
             write(render_html(items, title=file))
@@ -195,7 +208,12 @@ def show(file: Input, *, output: Output = "-", most: int = 20) -> None:
 def main() -> None:
     """The entry point of the `subdp` command."""
     import subdp.commands
+    import subdp.data_commands
+    import subdp.experiment_commands
     import subdp.run_commands
     import subdp.translate_commands  # noqa: F401  # they add their verbs to the app
 
-    app.meta()
+    try:
+        app.meta(exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        _misused(error)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from subdp.errors import counted
+
 _RANGE = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)")
 _EMPTY = re.compile(r"(0|[1-9][0-9]*)\.([1-9][0-9]*)")
 _COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
@@ -63,7 +65,7 @@ def _columns_fault(lines: list[str]) -> BlockFault | None:
             return BlockFault(number, "columns are parted by spaces", "CoNLL-U parts its 10 columns by tabs")
         if len(columns) != 10:
             hint = "columns are parted by single tabs; an empty one holds _"
-            return BlockFault(number, f"{_count(len(columns), 'column')} instead of 10", hint)
+            return BlockFault(number, f"{counted(len(columns), 'column')} instead of 10", hint)
         for name, value in zip(_COLUMNS, columns, strict=True):
             if not value:
                 return BlockFault(number, f"column {name} is empty", "an unknown value is written _")
@@ -102,7 +104,9 @@ def _ids_fault(lines: list[str]) -> BlockFault | None:
         else:
             return BlockFault(number, f"{name!r} is not an id", "ids look like 7, 7-8 (range) or 7.1 (empty node)")
     if covered > word:
-        return BlockFault(end_line, f"a multiword range ends at word {covered} but the sentence has {_count(word)}")
+        return BlockFault(
+            end_line, f"a multiword range ends at word {covered} but the sentence has {counted(word, 'word')}"
+        )
     return None if word else BlockFault(len(lines) - 1, "a sentence without words", "only ranges or empty nodes")
 
 
@@ -117,7 +121,7 @@ def _tree_fault(lines: list[str], any_roots: bool) -> BlockFault | None:
             return BlockFault(number, f"word {word} has head {head!r}, not a number", "a head is a word's id, 0 or _")
         heads[word] = int(head)
         if heads[word] > len(words):
-            return BlockFault(number, f"word {word} has head {head} but the sentence has {_count(len(words))}")
+            return BlockFault(number, f"word {word} has head {head} but the sentence has {counted(len(words), 'word')}")
         if heads[word] == word:
             return BlockFault(number, f"word {word} is its own head")
     roots = [word for word, head in heads.items() if head == 0]
@@ -138,7 +142,3 @@ def _cycle_from(word: int, heads: dict[int, int]) -> list[int] | None:
     while (word := heads.get(word, 0)) and word not in path:
         path.append(word)
     return [*path[path.index(word) :], word] if word else None
-
-
-def _count(number: int, noun: str = "word") -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from subdp.bundled import FINGERPRINT, bundled_encoder
-from subdp.errors import SubdpError
+from subdp.errors import SubdpError, counted
 from subdp.pretrained import find_folder, hash_folder, load_folder
 
 _BATCH = {"cpu": 512, "cuda": 8192}  # Subwords in a batch, padding included. More is no faster on a CPU.
@@ -81,7 +81,10 @@ class Encoder:
         self.layers: int = len(self.blocks)
         self.hidden: int = model.config.hidden_size
         self.window = _window(model, tokenizer)
-        self.prefix, self.suffix = _special_ids(tokenizer)
+        self.prefix, self.suffix = special_ids(tokenizer)
+        if self.window <= (specials := len(self.prefix) + len(self.suffix)):
+            reason = f"takes {counted(self.window, 'subword')} at once, all of which its {specials} special ones fill"
+            raise SubdpError(reason, where=name, hint="choose another encoder")
         # Byte-level tokenizers cut a word that follows a space differently; the others mark its start themselves.
         self._before = "" if _ids(tokenizer, "a") == _ids(tokenizer, " a") else " "
         self._subwords: dict[str, list[int]] = {}
@@ -231,7 +234,7 @@ def _chunks(sentences: Iterable[Sequence[str]], words: int) -> Iterator[list[Seq
 
 def _spans(sentence: int, length: int, room: int) -> Iterator[_Span]:
     """Windows that overlap by half or more; the earlier one keeps the first half of an overlap, the later the rest."""
-    starts = [*range(0, length - room, room // 2), max(0, length - room)]
+    starts = [*range(0, length - room, max(room // 2, 1)), max(0, length - room)]
     cuts = [0, *((before + room + start) // 2 for before, start in pairwise(starts)), length]
     for start, (keep_start, keep_end) in zip(starts, pairwise(cuts), strict=True):
         if length:
@@ -271,7 +274,7 @@ def _window(model: Any, tokenizer: Any) -> int:
     return int(min(positions, tokenizer.model_max_length))
 
 
-def _special_ids(tokenizer: Any) -> tuple[list[int], list[int]]:
+def special_ids(tokenizer: Any) -> tuple[list[int], list[int]]:
     """What the tokenizer puts before and after a sentence."""
     bare, full = _ids(tokenizer, "a"), tokenizer("a")["input_ids"]
     start = next(at for at in range(len(full)) if full[at : at + len(bare)] == bare)

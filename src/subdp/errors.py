@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with what it counts.
+
+    >>> counted(1, "word"), counted(1200, "word")
+    ('1 word', '1,200 words')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 class SubdpError(Exception):
     """Something the user can put right: bad data, a missing file, an impossible request.
 

@@ -28,12 +28,12 @@ def name_of(source: Source) -> str:
     return str(getattr(source, "name", "<file>"))
 
 
-def open_input(source: Source) -> IO[Any]:
-    """Open a path for reading bytes, or hand back a file that is open already."""
+def open_input(source: Source) -> contextlib.AbstractContextManager[IO[Any]]:
+    """Open a path for reading bytes, until the end of `with`; what is open already, as standard input, stays open."""
     if not isinstance(source, str | os.PathLike):
-        return source
+        return contextlib.nullcontext(source)
     if os.fspath(source) == "-":
-        return sys.stdin.buffer
+        return contextlib.nullcontext(sys.stdin.buffer)
     path = Path(source)
     try:
         opener: Any = gzip.open if path.suffix == ".gz" else open

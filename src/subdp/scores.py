@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
+from subdp.errors import counted
+
 Punctuation = Literal["upos", "deprel", "form", "none"]
 Labels = Literal["universal", "full"]
 
@@ -171,18 +173,18 @@ class Scores(Attachment):
         }
 
     def __str__(self) -> str:
-        remarks = (
-            (self.punctuation_words, "punctuation left out"),
-            (self.unknown_words, "without gold head left out"),
-            (self.long_sentences, f"sentences over {self.max_length} words left out"),
-            (self.empty_sentences, "sentences with nothing to score left out"),
-            (self.untagged_words, "words without UPOS scored"),
-        )
-        notes = "".join(f"; {count:,} {what}" for count, what in remarks if count)
+        remarks = {
+            f"{self.punctuation_words:,} punctuation left out": self.punctuation_words,
+            f"{self.unknown_words:,} without gold head left out": self.unknown_words,
+            f"{counted(self.long_sentences, 'sentence')} over {self.max_length} words left out": self.long_sentences,
+            f"{counted(self.empty_sentences, 'sentence')} with nothing to score left out": self.empty_sentences,
+            f"{counted(self.untagged_words, 'word')} without UPOS scored": self.untagged_words,
+        }
+        notes = "".join(f"; {remark}" for remark, count in remarks.items() if count)
         return (
             f"UAS {self.uas:.1f}  LAS {self.las:.1f}  label accuracy {self.label_accuracy:.1f}"
             f"  exact match {self.exact_match:.1f}  root {self.root_accuracy:.1f}"
-            f"  ({self.words:,} words, {self.sentences:,} sentences{notes})"
+            f"  ({counted(self.words, 'word')}, {counted(self.sentences, 'sentence')}{notes})"
         )
 
 

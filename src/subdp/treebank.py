@@ -10,12 +10,13 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import IO, Any
 
 from subdp.conllu_faults import find_fault
-from subdp.errors import SubdpError
+from subdp.errors import SubdpError, counted
 from subdp.files import Source, name_of, open_input, open_text_output
 
 UNKNOWN = -1
@@ -51,6 +52,7 @@ class Sentence:
         upos: Sequence[str] | None = None,
         misc: Sequence[str] | None = None,
         comments: Sequence[str] = (),
+        any_roots: bool = False,
     ) -> Sentence:
         """A sentence from its words and, where known, its tree; checked as one that is read from a file.
 
@@ -59,10 +61,12 @@ class Sentence:
         """
         if isinstance(words, str):
             raise TypeError(f'words is one string; give a list of words, for example "{words}".split()')
+        if not words:
+            raise SubdpError("a sentence without words", where="<sentence>", hint="it has at least one")
         columns = {"heads": heads, "labels": labels, "upos": upos, "misc": misc}
         for name, column in columns.items():
             if column is not None and len(column) != len(words):
-                raise SubdpError(f"{len(words)} words but {len(column)} {name}", where="<sentence>")
+                raise SubdpError(f"{counted(len(words), 'word')} but {len(column)} {name}", where="<sentence>")
         for value in (*words, *(labels or ()), *(upos or ()), *(misc or ())):
             if not value or "\t" in value or "\n" in value:
                 raise SubdpError(f"{value!r} cannot be a column of CoNLL-U", where="<sentence>")
@@ -73,7 +77,7 @@ class Sentence:
             tag = "_" if upos is None else upos[index]
             note = "_" if misc is None else misc[index]
             lines.append(f"{index + 1}\t{word}\t_\t{tag}\t_\t_\t{head}\t{label}\t_\t{note}")
-        return _located("\n".join(lines), "<sentence>", 1, any_roots=False)
+        return _located("\n".join(lines), "<sentence>", 1, any_roots=any_roots)
 
     def __len__(self) -> int:
         return len(self.words)
@@ -111,7 +115,7 @@ class Sentence:
         """The same sentence with HEAD and DEPREL filled in; `misc` is added to what MISC holds. All else stays."""
         for name, column in {"heads": heads, "labels": labels, "misc": misc}.items():
             if column is not None and len(column) != len(self):
-                raise SubdpError(f"{len(self)} words but {len(column)} {name}", where="<sentence>")
+                raise SubdpError(f"{counted(len(self), 'word')} but {len(column)} {name}", where="<sentence>")
         lines, word = [], 0
         for line in self.conllu.split("\n"):
             if not line.startswith("#"):
@@ -142,8 +146,8 @@ def write_conllu(sentences: Iterable[Sentence], file: Source) -> None:
             write(f"{sentence.conllu}\n\n")
 
 
-def _sentences(stream: IO[Any], name: str, any_roots: bool) -> Iterator[Sentence]:
-    with stream:
+def _sentences(opened: AbstractContextManager[IO[Any]], name: str, any_roots: bool) -> Iterator[Sentence]:
+    with opened as stream:
         for line, block in _blocks(stream, name):
             yield _located(block, name, line, any_roots)
 
