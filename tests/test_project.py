@@ -158,6 +158,53 @@ def test_torch_gives_what_numpy_gives(problem: Any) -> None:
         np.testing.assert_allclose(tensor.numpy(), array, atol=1e-12)
 
 
+@given(problems())
+@settings(max_examples=50, deadline=None)  # The first batch waits for the compiler.
+def test_a_batch_gives_the_plain_sums_too(problem: Any) -> None:
+    _, labels, alignment = problem
+    for kind, tolerance in ((np.float64, 1e-12), (np.float32, 1e-6)):
+        batch = [np.stack([array, array]).astype(kind) for array in (labels, alignment)]
+        expected = plain_labels(labels, alignment)
+        projected = project_labels(batch[0], batch[1])
+        tensor = project_labels(*map(torch.from_numpy, batch))
+        assert projected.dtype == kind
+        assert isinstance(tensor, torch.Tensor)
+        for found in (*projected, *tensor.numpy()):
+            np.testing.assert_allclose(found, expected, atol=tolerance)
+
+
+def test_a_batch_may_lie_in_memory_in_any_way_and_be_of_mixed_kinds() -> None:
+    random = np.random.default_rng(0)
+    labels = random.dirichlet(np.ones(3), (2, 2, 4, 4))
+    alignment = (random.random((2, 2, 4, 5)) < 0.4).astype(np.float64)
+    expected = [[plain_labels(*both) for both in zip(*row, strict=True)] for row in zip(labels, alignment, strict=True)]
+    turned = np.asfortranarray(labels), np.asfortranarray(alignment)
+    np.testing.assert_allclose(project_labels(*turned), expected, atol=1e-12)
+    strided = torch.from_numpy(turned[0]), torch.from_numpy(turned[1])
+    np.testing.assert_allclose(project_labels(*strided), expected, atol=1e-12)
+    np.testing.assert_allclose(project_labels(labels.astype(np.float32), alignment), expected, atol=1e-6)
+    one_for_all = project_labels(labels, alignment[0, 0])
+    np.testing.assert_allclose(one_for_all[1, 1], plain_labels(labels[1, 1], alignment[0, 0]), atol=1e-12)
+    assert project_labels(labels[:0], alignment[:0]).shape == (0, 2, 5, 5, 3)
+
+
+def test_a_batch_of_sizes_that_do_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="mismatch"):
+        project_labels(np.ones((1, 3, 3, 2)), np.ones((1, 5, 4)))
+
+
+def test_gradients_flow_through_a_batch() -> None:
+    random = np.random.default_rng(0)
+    labels, alignment = random.dirichlet(np.ones(3), (2, 4, 4)), (random.random((2, 4, 4)) < 0.4).astype(np.float64)
+    tensor = torch.from_numpy(labels).requires_grad_()
+    projected = project_labels(tensor, torch.from_numpy(alignment))
+    np.testing.assert_allclose(projected.detach(), project_labels(labels, alignment), atol=1e-12)
+    projected[0].sum().backward()
+    assert tensor.grad is not None
+    assert tensor.grad[0].any()
+    assert not tensor.grad[1].any()
+
+
 @pytest.mark.parametrize("kind", [torch.int64, torch.bool, torch.float32])
 def test_alignments_of_any_kind_of_0_and_1_do(kind: torch.dtype) -> None:
     alignment = torch.tensor([[1, 0, 0], [0, 1, 1], [0, 0, 1]]).to(kind)

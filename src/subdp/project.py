@@ -3,13 +3,18 @@
 Everything here takes numpy arrays or torch tensors, one sentence pair or a batch in the leading dimensions, and gives
 back what it was given. Matrices are [dependent, head], ROOT is 0, NULL (the paper's dummy word) is the last column.
 Ã, `alignment` below, is [S+1, T+1]: source by target, any non-negative weights, ROOT linked to ROOT alone.
-Torch is never imported: a tensor brings its own operations along.
+Torch is never imported: a tensor brings its own operations along. Numba is, when a batch of labels is projected.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 import sys
+from collections.abc import Callable
 from typing import Any, TypeAlias
+
+import numpy as np
 
 Array: TypeAlias = Any
 """A numpy array or a torch tensor; what comes back is of the kind that went in."""
@@ -65,12 +70,33 @@ def project_arcs(arcs: Array, alignment: Array) -> Array:
 def project_labels(labels: Array, alignment: Array) -> Array:
     """P̂2(l | q→p) = Σ_i Σ_j A_ts[p,i] · P1(l | j→i) · A_ts[q,j], with 1/L wherever i or j is NULL.
 
-    A_ts is on both sides, so every (p, q) gets a distribution (Proposition 2). The NULL terms have the share
-    1 − m_p·m_q, where m is the row sum of A_ts without NULL; the rest is two matrix products.
+    A_ts is on both sides, so every (p, q) gets a distribution (Proposition 2). Most words have one link, so a batch in
+    main memory goes through a loop over links, several times as fast as products with a matrix that is mostly zeros.
+    One pair alone, which is not worth loading the loop for, a GPU's batch, and one through which gradients flow, are
+    two matrix products.
 
     Shape: labels [..., S+1, S+1, L], alignment [..., S+1, T+1] → [..., T+1, T+1, L].
     """
-    to_source = target_to_source(alignment * _ones_like(labels[..., :1, :1, 0]))[..., :-1]
+    alignment = alignment * _ones_like(labels[..., :1, :1, 0])  # 0 and 1 of any kind, as numbers of the labels' kind
+    *batch, source, target = alignment.shape
+    plain = [_as_numpy(array) for array in (labels, alignment)]
+    alike = labels.dtype == alignment.dtype and labels.shape[:-1] == (*batch, source, source)
+    if not batch or not alike or any(array is None for array in plain):
+        return _label_products(labels, alignment)
+    size = (*batch, target, target, labels.shape[-1])
+    result = np.empty(size, labels.dtype) if plain[0] is labels else labels.new_empty(size)
+    arrays = (*plain, _as_numpy(result))
+    flat = [array.reshape(math.prod(batch), *array.shape[len(batch) :]) for array in arrays]
+    _compiled(flat[0].dtype)(*map(np.ascontiguousarray, flat))
+    return result
+
+
+def _label_products(labels: Array, alignment: Array) -> Array:
+    """`project_labels` as two matrix products, to which the NULL terms are added.
+
+    Their share is 1 − m_p·m_q, where m is the row sum of A_ts without NULL.
+    """
+    to_source = target_to_source(alignment)[..., :-1]
     *batch, source, _, count = labels.shape
     target = to_source.shape[-2]
     by_dependent = to_source @ labels.reshape(*batch, source, source * count)
@@ -112,3 +138,84 @@ def _concatenate(arrays: tuple[Array, ...]) -> Array:
 
 def _ones_like(array: Array) -> Array:
     return _namespace(array).ones_like(array)
+
+
+def _as_numpy(array: Array) -> Any:
+    """The array's own memory as a numpy array, or None where a loop cannot read it or must not write past autograd."""
+    if not isinstance(array, np.ndarray):
+        if array.device.type != "cpu" or array.requires_grad:
+            return None
+        array = array.detach().numpy()
+    return array if array.dtype in (np.float32, np.float64) else None
+
+
+@functools.cache
+def _compiled(kind: np.dtype[Any]) -> Callable[[Array, Array, Array], None]:
+    """`_project_all` for numbers of one kind, compiled; the machine code is kept on disk for the next process."""
+    from numba import from_dtype, njit, types
+    from numba.extending import register_jitable
+
+    register_jitable(inline="always")(_blend)
+    number = from_dtype(kind)
+    # Read-only in the signature admits writable arrays too, with one compilation for both.
+    labels, alignment = (types.Array(number, dimensions, "C", readonly=True) for dimensions in (4, 3))
+    signature = types.void(labels, alignment, types.Array(number, 4, "C"))
+    try:
+        return njit(signature, nogil=True, cache=True)(_project_all)  # type: ignore[no-any-return]
+    except RuntimeError:  # no folder to keep it in: compile in every process
+        return njit(signature, nogil=True)(_project_all)  # type: ignore[no-any-return]
+
+
+def _project_all(labels: Array, alignment: Array, result: Array) -> None:
+    """`project_labels` on a batch, link by link; compiled.
+
+    For every dependent p the source's label distributions are blended into one row for each source head, which stay in
+    the processor's cache while each head q takes its blend of them.
+
+    Shape: labels [B, S+1, S+1, L], alignment [B, S+1, T+1], result [B, T+1, T+1, L].
+    """
+    batch, source, target = alignment.shape
+    count = labels.shape[3]
+    words = np.empty((target, source), np.uint32)  # Unsigned: the loops over labels become vector instructions then.
+    shares = np.empty((target, source), labels.dtype)
+    links = np.empty(target, np.int64)
+    rows = np.empty(source * count, labels.dtype)
+    for b in range(batch):
+        links[:] = 0
+        for i in range(source):
+            for p in range(target):
+                if alignment[b, i, p] != 0:
+                    words[p, links[p]], shares[p, links[p]] = i, alignment[b, i, p]
+                    links[p] += 1
+        for p in range(target):
+            shares[p, : links[p]] /= shares[p, : links[p]].sum()
+        given, out = labels[b].reshape(-1), result[b].reshape(-1)
+        for p in range(target):
+            if links[p]:
+                _blend(given, words[p], shares[p], links[p], rows, 0, source * count)
+            for q in range(target):
+                start = (p * target + q) * count
+                if links[p] and links[q]:
+                    _blend(rows, words[q], shares[q], links[q], out, start, count)
+                else:
+                    out[start : start + count] = 1 / count
+
+
+def _blend(rows: Array, words: Array, shares: Array, links: int, out: Array, start: int, width: int) -> None:
+    """The mean of some rows, one or more, each of `width` numbers, by their shares; compiled."""
+    first, share = words[0] * width, shares[0]
+    if links == 1:
+        for x in range(width):
+            out[start + x] = rows[first + x]
+        return
+    second, other = words[1] * width, shares[1]
+    for x in range(width):
+        out[start + x] = share * rows[first + x] + other * rows[second + x]
+    for k in range(2, links - 1, 2):  # Two at a time: half the traffic with `out`.
+        first, second, share, other = words[k] * width, words[k + 1] * width, shares[k], shares[k + 1]
+        for x in range(width):
+            out[start + x] += share * rows[first + x] + other * rows[second + x]
+    if links % 2:
+        first, share = words[links - 1] * width, shares[links - 1]
+        for x in range(width):
+            out[start + x] += share * rows[first + x]
