@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors import SafetensorError
 
 from subdp import bundled
 from subdp.bundled import FILES, FINGERPRINT, bundled_encoder
@@ -140,6 +141,22 @@ def test_an_interrupted_conversion_leaves_no_trap(
     assert bundled._complete(bundled_encoder())
     assert not old.exists()
     assert young.exists()
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SafetensorError("No space left on device")])
+def test_a_full_disk_is_told_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def full(source: Path, folder: Path) -> None:
+        (folder / "model.safetensors").write_bytes(b"half")
+        raise error
+
+    monkeypatch.setenv("SUBDP_CACHE", str(tmp_path))
+    monkeypatch.setattr(bundled, "_weights_file", lambda: tmp_path)
+    monkeypatch.setattr(bundled, "_convert", full)
+    with pytest.raises(SubdpError, match=r"cannot be written: No space left on device \(make room .*SUBDP_CACHE"):
+        bundled_encoder()
+    assert list((tmp_path / "encoders").iterdir()) == []
 
 
 def test_a_folder_that_lost_a_file_is_made_again(conversions: list[Path]) -> None:

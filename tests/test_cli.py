@@ -146,6 +146,7 @@ def test_an_interrupted_training_is_named_and_resumed_only_when_asked(
 ) -> None:
     write_conllu((tree for tree, _, _ in toy_pairs(5)), tmp_path / "source.conllu")
     (tmp_path / "model.training").mkdir()
+    (tmp_path / "model.training" / "metrics.jsonl").touch()
     train = ["train", "--treebank", tmp_path / "source.conllu", "--encoder", tiny_folder, "-o", tmp_path / "model"]
     small = ["--train.epochs", "1", "--network.lstm", "8", "--network.layers", "1,2"]
     assert run(*train, *small) == 1

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from subdp.align import Alignment, write_alignments
-from subdp.bitext import Bitext
+from subdp.bitext import Bitext, Report
 from subdp.config import NetworkConfig, Settings, TrainConfig
 from subdp.encode import Encoder
 from subdp.errors import SubdpError
 from subdp.parser import Parser
+from subdp.softtree import SoftTree
 from subdp.store import Silver
 from subdp.treebank import Sentence
 from tests.grammar import as_pair, toy_pairs
@@ -55,7 +56,7 @@ def test_adapting_to_a_translation_beats_direct_transfer(source: Parser, silver:
     assert adapted.about["adapted_from"]["trained_on"]["sentences"] == 60
 
 
-@pytest.mark.parametrize("completion", ["none", "source"])
+@pytest.mark.parametrize("completion", ["none", "source", "auto"])
 def test_every_kind_of_completion_trains(source: Parser, silver: Silver, completion: str) -> None:
     settings = Settings.resolve(losses="paper", flags={"losses": {"completion": completion}, "adapt": {"epochs": 1}})
     assert source.adapt(silver, settings=settings).about["epochs"] == 1
@@ -142,6 +143,56 @@ def test_saving_never_replaces_a_folder_of_something_else(source: Parser, tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["thesis"]
 
 
+def test_gold_trees_are_projected_without_a_look_at_the_source_side(
+    source: Parser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = toy_pairs(6, seed=3)
+    # Other trees than the parser would give, with subtypes and an unknown head.
+    gold = [
+        Sentence.of(tree.words, heads=[2, 0, 2, 2, -1, 2][: len(tree)], labels=["det:x", "root", *tree.labels[2:]])
+        for tree, _, _ in made
+    ]
+    bitext = Bitext.of([as_pair(tree, translation) for tree, translation, _ in made])
+
+    def no_network(*_: object) -> object:
+        raise AssertionError("the network ran")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("subdp.biaffine.Biaffine.forward", no_network)
+        silver = source.project(bitext, trees=iter(gold), folder=tmp_path / "silver")
+    for pair, tree in zip(silver, gold, strict=True):
+        assert pair.source == tree.words
+        expected = SoftTree.of(tree, source.label_names)
+        np.testing.assert_array_equal(pair.arcs, expected.arcs)
+        np.testing.assert_allclose(pair.labels, expected.labels, atol=1e-3)
+        assert pair.labels[1, 2, source.label_names.index("det")] == 1
+        assert not pair.arcs[5].any()
+    assert silver.made_from.keys() == {"parser", "bitext", "aligner", "trees"}
+    with pytest.raises(SubdpError, match="treebank"):
+        source.project(bitext, trees=[tree for tree, _, _ in made], folder=tmp_path / "silver")
+    with pytest.raises(SubdpError, match="treebank"):
+        source.project(bitext, folder=tmp_path / "silver")
+
+
+def test_gold_trees_in_the_parsers_place_teach_the_translation(source: Parser, tmp_path: Path) -> None:
+    pairs = toy_pairs(60, seed=3)
+    write_alignments((alignment for _, _, alignment in pairs), tmp_path / "links.txt")
+    bitext = Bitext.of([as_pair(tree, translation) for tree, translation, _ in pairs])
+    links, trees = str(tmp_path / "links.txt"), [tree for tree, _, _ in pairs]
+    adapted = source.adapt(source.project(bitext, aligner=links, trees=trees), settings=SETTINGS)
+    assert adapted.evaluate([translation for _, translation, _ in toy_pairs(20, seed=9)]).las > 90
+    unknown = [
+        tree.with_tree(tree.heads, ["dep" if label == "obj" else label for label in tree.labels]) for tree in trees
+    ]
+    with pytest.raises(SubdpError, match=r"a label that the parser lacks: dep \(it knows advmod, det"):
+        source.project(bitext, aligner=links, trees=unknown)
+
+
+def test_a_bitext_of_which_nothing_is_left_says_why(source: Parser) -> None:
+    with pytest.raises(SubdpError, match=r"x\.tsv: no pair can be used \(left out: 2 copy, 1 empty side\)"):
+        source.project(Bitext((), "x.tsv", Report(3, {"copy": 2, "empty side": 1})))
+
+
 def test_an_interrupted_projection_goes_on_and_ends_the_same(source: Parser, silver: Silver, tmp_path: Path) -> None:
     bitext = Bitext.of([as_pair(tree, translation) for tree, translation, _ in toy_pairs(600, seed=3)])
 
@@ -169,5 +220,5 @@ def test_an_interrupted_projection_goes_on_and_ends_the_same(source: Parser, sil
     for one, other in zip(parts, whole, strict=True):
         assert one.target == other.target
         np.testing.assert_allclose(one.arcs, other.arcs, atol=2e-3)
-    with pytest.raises(SubdpError, match="another parser, bitext or aligner"):
+    with pytest.raises(SubdpError, match="another parser, bitext, aligner or treebank"):
         source.project(bitext, aligner="argmax", folder=tmp_path / "parts")

@@ -18,8 +18,10 @@ from typing import Any
 
 import pytest
 
-import subdp.run_commands  # noqa: F401  # adds its verbs to the app
+import subdp.run_commands
+import subdp.translate_commands  # noqa: F401  # they add their verbs to the app
 from subdp.align import write_alignments
+from subdp.bitext import read_bitext
 from subdp.config import NetworkConfig, Settings, TrainConfig
 from subdp.encode import Encoder
 from subdp.errors import SubdpError
@@ -218,13 +220,56 @@ class TestInputs:
         assert len(found) > 8
         assert [wanted[target] for target, _ in found] == [alignment for _, alignment in found]
 
+    def test_gold_trees_of_a_translated_treebank_are_projected(
+        self, data: Path, source: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        gold = [tree for tree, _, _ in toy_pairs(12, seed=5)]
+        write_conllu([*gold[:3], gold[2], *gold[3:]], data / "gold.conllu")  # a duplicate, which is left out
+        translator = "command:tr a-z n-za-m"
+        call = ["translate", data / "gold.conllu", "-o", data / "pairs.tsv", "--to", "xx", "--translator", translator]
+        assert command(*call) == 0
+        call = ["--bitext", data / "pairs.tsv", "--gold-trees", data / "gold.conllu"]
+        assert command("project", *call, "--parser", source, "-o", data / "silver") == 0
+        assert command("run", *call, "--source-parser", source, "-o", data / "out", "--adapt.epochs", "1") == 0
+        assert "read the gold trees, align" in capsys.readouterr().err
+        run = make(data, source, gold_trees=(str(data / "gold.conllu"),), tokenized=False, test=None)
+        kept = [pair.source for pair in read_bitext(data / "pairs.tsv").clean()]
+        unique = [tree for tree in {tree.words: tree for tree in gold}.values() if tree.words in kept]
+        assert 5 < len(unique) < len(gold)
+        for silver in (run.work.silver(0), Silver(data / "silver")):
+            assert [pair.source for pair in silver] == [tree.words for tree in unique]
+            assert [pair.tree(silver.label_names).best_tree().heads for pair in silver] == [
+                tree.heads for tree in unique
+            ]
+            assert {float(mass) for pair in silver for mass in pair.arcs.flat} == {0.0, 1.0}
+
+    def test_gold_trees_are_known_by_their_hash(self, data: Path, source: Path) -> None:
+        trees = [tree for tree, _, _ in toy_pairs(30, seed=3)]
+        write_conllu(trees, data / "gold.conllu")
+        short = replace(SETTINGS, adapt=TrainConfig(epochs=1))
+        gold: dict[str, Any] = {"settings": short, "gold_trees": (str(data / "gold.conllu"),)}
+        make(data, source, **gold).perform(silent)
+        assert set(states(make(data, source, **gold)).values()) == {"done"}
+        assert states(make(data, source, settings=short))["project"] == "changed"
+        flat = [tree.with_tree([3, 3, 0, *[3] * (len(tree) - 3)], tree.labels) for tree in trees]
+        write_conllu(flat, data / "gold.conllu")
+        run = make(data, source, **gold)
+        assert [name for name, state in states(run).items() if state == "changed"] == STAGES[2:]
+        assert "project   again: gold_trees changed" in run.plan()
+        write_conllu(trees[1:], data / "gold.conllu")
+        with pytest.raises(SubdpError, match=r"pairs.tsv:1: '.*' has no gold tree"):
+            make(data, source, **gold).perform(silent)
+
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
             ({"bitext": ()}, "no bitext is named"),
             ({"treebank": "en.conllu"}, "both a treebank and a source parser"),
             ({"bitext": ("a", "b", "c"), "source_parser": ("p", "q")}, "2 source parsers for 3 bitexts"),
+            ({"gold_trees": ("a", "b")}, "2 treebanks of gold trees for 1 bitexts"),
+            ({"gold_trees": ("absent.conllu",)}, "absent.conllu: no such file"),
             ({"bitext": ("-",)}, "does not read standard input"),
+            ({"gold_trees": ("-",)}, "does not read standard input"),
             ({"aligner": "magic"}, "there is no aligner 'magic'.*argmax"),
             ({"bitext": ("absent.tsv",)}, "absent.tsv: no such file"),
             ({"source_parser": ("absent",)}, "absent: no such model folder"),
@@ -467,6 +512,18 @@ class TestMishaps:
         with pytest.raises(SubdpError, match=r"source.conllu:\d+: byte 0xf6 is not UTF-8"):
             run.perform(silent)
         assert not (data / "out" / "source-parser").exists()
+
+    def test_a_training_that_did_not_begin_is_not_in_the_way(
+        self, data: Path, tiny_folder: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (data / "latin.conllu").write_bytes(b"1\td\xf6g\t_\t_\t_\t_\t0\troot\t_\t_\n\n")
+        call = ("train", "--treebank", data / "latin.conllu", "-o", data / "out", "--encoder", tiny_folder)
+        for _ in range(2):
+            assert command(*call) == 1
+            assert "latin.conllu:1: byte 0xf6 is not UTF-8" in capsys.readouterr().err
+        (data / "out.training" / "checkpoint.safetensors").touch()
+        assert command(*call) == 1
+        assert "an interrupted training is here (go on with --resume" in capsys.readouterr().err
 
 
 def _late(stage: str, error: BaseException) -> tuple[str, Callable[..., Any]]:

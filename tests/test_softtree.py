@@ -99,6 +99,13 @@ def test_a_partial_tree_projects_what_it_knows() -> None:
     assert SoftTree.of(Sentence.of(["a"])).coverage.tolist() == [0]
 
 
+def test_several_roots_of_a_source_are_all_projected() -> None:
+    source = Sentence.of(["Yes", "go"], heads=[0, 0], labels=["root", "root"], any_roots=True)
+    partial = project_tree(source, Alignment.parse("0-0 1-1"), onto=["Ja", "geh"])
+    assert partial.heads == (0, 0)
+    assert partial.labels == ("root", "root")
+
+
 def test_impossible_trees_and_requests_are_errors() -> None:
     soft = project(ENGLISH, LINKS, onto=CHINESE)
     parts = (soft.words, soft.arcs, soft.labels, soft.label_names, soft.linked)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +69,7 @@ def test_damage_and_mistaken_folders_are_clear_errors(tmp_path: Path) -> None:
     with pytest.raises(SubdpError, match="holds no silver"):
         Silver(tmp_path)
     create(tmp_path).append([pair(0)])
-    with pytest.raises(SubdpError, match="another parser, bitext or aligner"):
+    with pytest.raises(SubdpError, match="another parser, bitext, aligner or treebank"):
         Silver.create(tmp_path, LABELS, keep=0, made_from={"bitext": "y"})
     data = (tmp_path / "00000.arrow").read_bytes()
     (tmp_path / "00000.arrow").write_bytes(data[: len(data) // 2])
@@ -76,3 +78,22 @@ def test_damage_and_mistaken_folders_are_clear_errors(tmp_path: Path) -> None:
     (tmp_path / "silver.json").write_text("{")
     with pytest.raises(SubdpError, match="is damaged"):
         Silver(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SubdpError, match=r"file/silver: cannot be written: Not a directory \(name another folder"):
+        create(tmp_path / "file" / "silver")
+
+
+def test_a_full_disk_is_told_with_the_file_and_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    silver = create(tmp_path)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        silver.append([pair(1)])
+    assert caught.value.filename == str(tmp_path / "00000.arrow")
+    assert [path.name for path in tmp_path.iterdir()] == ["silver.json"]

@@ -20,8 +20,8 @@ from subdp.bitext import read_bitext
 from subdp.cli import app
 from subdp.errors import SubdpError
 from subdp.languages import find_language, model_languages, spellings
-from subdp.translate import Apertium, Command, find_translator, translate, with_trees
-from subdp.treebank import Sentence, read_conllu, write_conllu
+from subdp.translate import Apertium, Command, find_translator, translate
+from subdp.treebank import Sentence, write_conllu
 from tests.test_plugins import install
 from tests.tiny import CHARACTERS, SPECIAL
 
@@ -98,6 +98,18 @@ def test_a_killed_translation_goes_on_after_the_last_batch(text: Path, tmp_path:
     assert not part.exists()
 
 
+def test_ctrl_c_says_that_it_can_be_gone_on_with(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("subdp.translate.find_translator", lambda *_, **__: Upper(breaks_at="three"))
+    call = ("translate", text, "-o", tmp_path / "out.tsv", "--to", "xx", "--translator", "upper", "--batch", 1)
+    assert run(*map(str, call)) == 130
+    said = capsys.readouterr().err.splitlines()
+    assert said[-2].endswith("what is finished is kept: the same command goes on from here")
+    assert said[-1] == "subdp: interrupted"
+    assert (tmp_path / "out.tsv.part").exists()
+
+
 def test_what_another_translator_began_is_not_gone_on_with(text: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tsv"
     with pytest.raises(KeyboardInterrupt):
@@ -161,22 +173,6 @@ def test_a_treebank_gives_its_text_to_the_translator_and_its_words_to_the_bitext
         "Dogs do n't sing .",
         "10 000 cats",
     ]
-
-
-@pytest.mark.parametrize("tokenizer", ["unicode", "whitespace"])
-def test_gold_trees_are_found_again_after_cleaning(tmp_path: Path, tokenizer: str) -> None:
-    treebank, output = tmp_path / "in.conllu", tmp_path / "out.tsv"
-    write_conllu([DOGS, DOGS, CATS], treebank)
-    translate(str(treebank), str(output), Upper())
-    bitext = read_bitext(output, tokenizer=tokenizer, target_tokenizer="unicode").clean()
-    pairs, trees = with_trees(bitext, read_conllu(treebank))
-    assert trees == (DOGS, CATS)
-    assert [pair.source for pair in pairs] == [DOGS.words, CATS.words]
-    assert pairs.report == bitext.report
-    with pytest.raises(SubdpError, match=r"out\.tsv:3: the pair is not a sentence of the treebank"):
-        with_trees(bitext, [DOGS, DOGS])
-    with pytest.raises(SubdpError, match=r"out\.tsv:1: the pair is not"):
-        with_trees(bitext, [CATS, DOGS, DOGS])
 
 
 FAKE_APERTIUM = """#!/bin/sh
@@ -442,7 +438,7 @@ def test_a_model_for_one_pair_is_not_used_for_another(model_folder: Callable[[st
 
 
 def test_what_is_no_translation_model_is_told(
-    tiny_folder: Path, model_folder: Callable[[str], Path], tmp_path: Path
+    tiny_folder: Path, model_folder: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from subdp.translate_models import ModelTranslator
 
@@ -452,6 +448,12 @@ def test_what_is_no_translation_model_is_told(
     shutil.copytree(model_folder("m2m100"), broken)
     (broken / "model.safetensors").write_bytes(b"not weights")
     with pytest.raises(SubdpError, match="broken: this model cannot be loaded"):
+        ModelTranslator(str(broken), "en", "de")
+    monkeypatch.setattr("transformers.utils.is_sentencepiece_available", lambda: False)
+    with pytest.raises(SubdpError, match=r"broken: this model cannot be loaded: (?!its tokenizer)"):
+        ModelTranslator(str(broken), "en", "de")
+    (broken / "tokenizer.json").rename(broken / "sentencepiece.bpe.model")
+    with pytest.raises(SubdpError, match=r"needs sentencepiece and protobuf \(pip install 'subdp\[translate\]'\)"):
         ModelTranslator(str(broken), "en", "de")
     with pytest.raises(SubdpError, match="0 beams are none"):
         find_translator("transformers:any", "en", "de", beams=0)

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from platformdirs import user_cache_dir
+from safetensors import SafetensorError
 
 from subdp.errors import SubdpError
 
@@ -69,6 +70,16 @@ def bundled_encoder() -> Path:
     if _complete(target):
         return target
     source = _weights_file()
+    try:
+        _make(source, target)
+    except (OSError, SafetensorError) as error:  # The second is what safetensors calls a full disk.
+        reason = f"the bundled encoder cannot be written: {getattr(error, 'strerror', None) or error}"
+        hint = "make room for 470 MB, or set SUBDP_CACHE to a folder on another disk"
+        raise SubdpError(reason, where=str(target), hint=hint) from error
+    return target
+
+
+def _make(source: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     for old in target.parent.glob(".making-*"):
         if time.time() - old.stat().st_mtime > _STALE_SECONDS:
@@ -85,7 +96,6 @@ def bundled_encoder() -> Path:
                 raise
     finally:
         shutil.rmtree(making, ignore_errors=True)
-    return target
 
 
 def _complete(folder: Path) -> bool:

@@ -33,6 +33,7 @@ app = App(
     help="A dependency parser for a language without a treebank, from translated text.",
     version=f"subdp {__version__}",
     version_flags=["--version"],
+    suppress_keyboard_interrupt=False,  # `run` below sees to it.
 )
 
 

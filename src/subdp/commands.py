@@ -12,8 +12,9 @@ from cyclopts import Parameter
 from subdp.cli import Flag, Input, Output, app, give, say
 from subdp.config import SHIPPED, LossesName, PresetName, Settings
 from subdp.draft import TextFormat
-from subdp.errors import SubdpError
+from subdp.errors import SubdpError, counted
 from subdp.files import open_text_output
+from subdp.similarity import DEFAULT_METHOD, Method
 
 if TYPE_CHECKING:
     from subdp.bitext import Bitext
@@ -31,7 +32,7 @@ def align(
     bitext: Files,
     output: Output = "-",
     tokenized: Flag = False,
-    method: str = "argmax",
+    method: Method = DEFAULT_METHOD,
     layer: int | None = None,
     one_to_one: Flag = False,
     score: str | None = None,
@@ -66,12 +67,7 @@ def align(
     from subdp.similarity import SimilarityAligner, by_line, line_numbers
 
     pairs = _read(bitext, tokenized)
-    aligner = SimilarityAligner(
-        Encoder.load(encoder),
-        method,  # type: ignore[arg-type]  # checked by the aligner
-        layer,
-        one_to_one=one_to_one,
-    )
+    aligner = SimilarityAligner(Encoder.load(encoder), method, layer, one_to_one=one_to_one)
     links = by_line(pairs, aligner.align(pairs))
     if score is None:
         write_alignments(links, output)
@@ -82,7 +78,8 @@ def align(
             if number <= len(gold):
                 gold[number - 1].check(len(pair.source), len(pair.target))
         except SubdpError as error:
-            say(f"{score}:{number}: {error.reason}; it counts as missed (is --tokenized missing?)")
+            hint = "sure links beyond a sentence count as missed; is --tokenized missing?"
+            say(f"{score}:{number}: {error.reason} ({hint})")
     scores = score_alignments(gold, list(links))
     give(scores.as_dict() if json else str(scores))
 
@@ -161,6 +158,7 @@ def project(
     output: Output,
     parser: str = str(SHIPPED),
     alignment: str = "argmax",
+    gold_trees: Input | None = None,
     one_to_one: Flag = False,
     tokenized: Flag = False,
     keep: float = 0.0,
@@ -177,6 +175,8 @@ def project(
         Model folder of the source parser; by default the English one that comes with subdp.
     alignment
         argmax, itermax, match, or a file of links made elsewhere.
+    gold_trees
+        CoNLL-U file whose translation the bitext is: its trees are projected, not what the parser says.
     one_to_one
         Drop links whose words have other links.
     tokenized
@@ -186,13 +186,15 @@ def project(
     """
     from subdp.parser import Parser
     from subdp.similarity import find_aligner
+    from subdp.treebank import read_conllu
 
     source = Parser.load(parser)
     pairs = _read(bitext, tokenized).clean()
     say(str(pairs.report))
-    aligner = find_aligner(alignment, source.encoder, one_to_one=one_to_one)
-    silver = source.project(pairs, aligner=aligner, folder=Path(output), keep=keep)
-    say(f"{len(silver):,} pairs in {output}")
+    aligner = find_aligner(alignment, source.features, one_to_one=one_to_one)
+    trees = None if gold_trees is None else read_conllu(gold_trees, any_roots=True)
+    silver = source.project(pairs, aligner=aligner, trees=trees, folder=Path(output), keep=keep)
+    say(f"{counted(len(silver), 'pair')} in {output}")
 
 
 @app.command
@@ -293,7 +295,7 @@ def _read(files: list[str], tokenized: bool) -> Bitext:
 def _checkpoints(output: str, resume: bool) -> Path:
     """Where a training keeps what it needs to go on; anew unless told to resume."""
     folder = Path(f"{output.rstrip('/')}.training")
-    if folder.exists() and not resume:
+    if folder.is_dir() and any(folder.iterdir()) and not resume:
         hint = "go on with --resume, or remove the folder to begin anew"
         raise SubdpError("an interrupted training is here", where=str(folder), hint=hint)
     try:

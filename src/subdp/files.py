@@ -66,8 +66,12 @@ def open_output(target: Source) -> Iterator[IO[Any]]:
         yield target
         return
     if os.fspath(target) == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        try:
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+        except OSError as error:
+            _name(error, "<stdout>")
+            raise
         return
     path = Path(target)
     if path.is_dir():
@@ -89,8 +93,9 @@ def open_output(target: Source) -> Iterator[IO[Any]]:
             os.fsync(raw.fileno())
         Path(temporary).chmod(0o666 & ~_umask())
         Path(temporary).replace(path)
-    except BaseException:
+    except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
+        _name(error, str(path))
         raise
 
 
@@ -99,6 +104,12 @@ def open_text_output(target: Source) -> Iterator[Callable[[str], object]]:
     """As `open_output`, giving a function that writes text, as UTF-8 where the file takes bytes."""
     with open_output(target) as output:
         yield output.write if hasattr(output, "encoding") else lambda text: output.write(text.encode())
+
+
+def _name(error: BaseException, path: str) -> None:
+    """A full disk does not say which file it has no room for."""
+    if isinstance(error, OSError) and error.filename is None:
+        error.filename = path
 
 
 def _umask() -> int:

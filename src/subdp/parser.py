@@ -31,10 +31,11 @@ from subdp.errors import SubdpError
 from subdp.evaluate import Scores, evaluate
 from subdp.examples import SoftExamples, TreeExamples
 from subdp.features import Batch, FeatureStore
+from subdp.gold_trees import check_trees, with_trees
 from subdp.model_folder import load_folder, save_folder
 from subdp.progress import progress
 from subdp.scoring import Batcher, Words, distributions, encoder_batch, predict
-from subdp.similarity import Aligner, FileAligner, find_aligner
+from subdp.similarity import Aligner, FileAligner, SimilarityAligner, find_aligner
 from subdp.softtree import SoftTree
 from subdp.store import SHARD, Silver, SilverPair
 from subdp.train import Examples, batches, train
@@ -132,9 +133,7 @@ class Parser:
 
     def distributions(self, sentences: Iterable[Words]) -> Iterator[SoftTree]:
         """For each tokenised sentence, the distributions over heads and labels, as a stream."""
-        ahead, behind = tee(sentences)
-        for words, (arcs, labels) in zip(behind, distributions(self.network, ahead, self._encode), strict=True):
-            yield SoftTree(tuple(words), arcs, labels, self.label_names, (True,) * len(words))
+        return self._soft_trees(sentences, self._encode)
 
     def parse(self, sentences: Iterable[Sentence], *, confidence: bool = False) -> Iterator[Sentence]:
         """Fill in HEAD and DEPREL, as a stream; all else stays. `confidence` adds probabilities and rivals to MISC."""
@@ -151,38 +150,57 @@ class Parser:
         bitext: Bitext,
         *,
         aligner: Aligner | str = "argmax",
+        trees: Iterable[Sentence] | None = None,
         folder: Path | None = None,
         keep: float = 0.0,
     ) -> Silver:
         """Run the parser on the source sentences and align the pairs: what `adapt` trains on.
 
+        With `trees`, a treebank that holds the source sentences, its gold trees stand in for what the parser says.
         Goes on where an interrupted call with the same folder stopped. Without a folder, silver goes to the cache.
         """
-        align = find_aligner(aligner, self.encoder) if isinstance(aligner, str) else aligner
+        if not bitext:
+            dropped = ", ".join(f"{count:,} {reason}" for reason, count in bitext.report.dropped.items())
+            raise SubdpError("no pair can be used", where=bitext.where, hint=f"left out: {dropped or 'none'}")
+        align = find_aligner(aligner, self.features) if isinstance(aligner, str) else aligner
+        gold: Sequence[Sentence] | None = None
+        if trees is not None:
+            bitext, gold = with_trees(bitext, trees, same_words=isinstance(align, FileAligner))
+            check_trees(gold, self.label_names)
         made_from = {"parser": self.fingerprint, "bitext": bitext.fingerprint, "aligner": repr(align)}
+        made_from |= {} if gold is None else {"trees": _hash(gold)}
         if folder is None:
             key = hashlib.sha256(repr((sorted(made_from.items()), keep)).encode()).hexdigest()[:32]
             folder = cache_folder() / "silver" / key
         silver = Silver.create(folder, self.label_names, keep=keep, made_from=made_from)
+        self._fill(silver, bitext, align, gold)
+        return silver
+
+    def _fill(self, silver: Silver, bitext: Bitext, align: Aligner, gold: Sequence[Sentence] | None) -> None:
+        """Add the pairs that are not in the silver yet."""
         done = len(silver)
         rest = bitext[done:]
-        self.features.add(pair.source for pair in rest)
-        # Shard by shard: the same sentences go through the network together, whether or not it was interrupted.
-        parts = [[pair.source for pair in rest[start : start + SHARD]] for start in range(0, len(rest), SHARD)]
-        parsed = chain.from_iterable(distributions(self.network, part, self.features.batch) for part in parts)
+        if gold is None or isinstance(align, SimilarityAligner):  # It reads vectors from the store too.
+            self.features.add([*(pair.source for pair in rest), *(pair.target for pair in rest)])
+        if gold is None:
+            # Shard by shard: the same sentences go through the network together, whether or not it was interrupted.
+            parts = ([pair.source for pair in rest[start : start + SHARD]] for start in range(0, len(rest), SHARD))
+            sources: Iterator[SoftTree] = chain.from_iterable(
+                self._soft_trees(part, self.features.batch) for part in parts
+            )
+        else:
+            sources = (SoftTree.of(tree, self.label_names) for tree in gold[done:])
         # A file of links is for the whole bitext, whatever part of it is done.
         links = islice(align.align(bitext), done, None) if isinstance(align, FileAligner) else align.align(rest)
         with progress("aligning and projecting", len(rest), "pairs") as advance:
 
             def pairs() -> Iterator[SilverPair]:
-                for pair, alignment, (arcs, labels) in zip(rest, links, parsed, strict=True):
-                    yield SilverPair(
-                        pair.source, pair.target, alignment, arcs.astype(np.float16), labels.astype(np.float16)
-                    )
+                for pair, alignment, tree in zip(rest, links, sources, strict=True):
+                    arcs, labels = tree.arcs.astype(np.float16), tree.labels.astype(np.float16)
+                    yield SilverPair(pair.source, pair.target, alignment, arcs, labels)
                     advance(1)
 
             silver.append(pairs())
-        return silver
 
     def adapt(
         self,
@@ -203,30 +221,77 @@ class Parser:
         self.features.add(silver.targets())
         order = np.random.default_rng(seed).permutation(len(silver)).tolist()
         apart = round(held_out * len(silver))
-        network = copy.deepcopy(self.network)
         examples = SoftExamples(self.features, silver, order[apart:], settings.losses)
         examples, agreement = self._completed(examples)
+        made = {
+            "adapted_on": {"pairs": len(silver), "made_from": silver.made_from},
+            "losses": as_dict(settings.losses),
+            "agreement": agreement,
+            **(about or {}),
+        }
         test = replace(examples, indices=order[:apart])
+        return self._adapted(examples, test, settings, seed, folder, made)
+
+    def adapt_to_trees(
+        self,
+        trees: Iterable[Sentence],
+        *,
+        settings: Settings | None = None,
+        seed: int = 1,
+        held_out: float = 0.1,
+        folder: Path | None = None,
+        about: dict[str, Any] | None = None,
+    ) -> Parser:
+        """Train a copy of this parser on trees, in all else as `adapt`; a word whose head is unknown gives no loss."""
+        settings = Settings.resolve() if settings is None else settings
+        sentences = list(trees)
+        if not sentences:
+            raise SubdpError("there are no trees to learn from")
+        self.features.add(tree.words for tree in sentences)
+        order = np.random.default_rng(seed).permutation(len(sentences)).tolist()
+        apart = round(held_out * len(sentences))
+        ids = {name: number for number, name in enumerate(self.label_names)}
+        examples = TreeExamples(self.features, [sentences[index] for index in order[apart:]], ids)
+        known = sum(head >= 0 for tree in sentences for head in tree.heads)
+        made = {"adapted_on": {"trees": len(sentences), "known_heads": known}, **(about or {})}
+        test = replace(examples, sentences=[sentences[index] for index in order[:apart]])
+        return self._adapted(examples, test, settings, seed, folder, made)
+
+    def untrained(self, seed: int) -> Parser:
+        """The same parser with weights drawn at random: what adaptation gains by starting from a trained one."""
+        torch.manual_seed(seed)
+        layers = self.encoder.check_layers(self.config.layers)
+        network = Biaffine(self.config, len(layers), self.encoder.hidden, len(self.label_names))
+        return replace(self, network=network.to(self.encoder.model.device).eval(), about={"untrained": True})
+
+    def _adapted(
+        self,
+        examples: Examples,
+        test: Examples,
+        settings: Settings,
+        seed: int,
+        folder: Path | None,
+        about: dict[str, Any],
+    ) -> Parser:
+        """A copy of this parser trained on examples; `test` examples, if any, choose the epoch."""
+        network = copy.deepcopy(self.network)
         history = train(
             network,
             examples,
             settings.adapt,
             seed=seed,
-            held_out=(lambda current: -mean_loss(current, test)) if apart else None,
+            held_out=(lambda current: -mean_loss(current, test)) if test.lengths else None,
             folder=folder,
             title="adapting the parser",
         )
         made = {
-            "adapted_on": {"pairs": len(silver), "made_from": silver.made_from},
             "adapted_from": self.about,
             "seed": seed,
-            "losses": as_dict(settings.losses),
-            "agreement": agreement,
             "training": as_dict(settings.adapt),
             "epochs": history.epoch,
             "best_epoch": history.best_epoch,
         }
-        return replace(self, network=network, about={**(about or {}), **made})
+        return replace(self, network=network, about={**about, **made})
 
     def _completed(self, examples: SoftExamples) -> tuple[SoftExamples, float | None]:
         """The examples with this parser as teacher, if the losses ask for completion, and how far it agrees."""
@@ -240,6 +305,11 @@ class Parser:
 
     def _encode(self, sentences: Sequence[Words]) -> Batch:
         return encoder_batch(self.encoder, self.encoder.check_layers(self.config.layers), sentences)
+
+    def _soft_trees(self, sentences: Iterable[Words], batcher: Batcher) -> Iterator[SoftTree]:
+        ahead, behind = tee(sentences)
+        for words, (arcs, labels) in zip(behind, distributions(self.network, ahead, batcher), strict=True):
+            yield SoftTree(tuple(words), arcs, labels, self.label_names, (True,) * len(words))
 
     def _trees(self, sentences: Iterable[Sentence], batcher: Batcher, confidence: bool = False) -> Iterator[Sentence]:
         ahead, behind = tee(sentences)

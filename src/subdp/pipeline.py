@@ -51,9 +51,10 @@ class Run:
             say(f"{self.output}: finished before with the same data and options; there is nothing to do")
             return 0
         self._prepare()
-        for path in (self.options.test, self.options.dev):  # A fault in them is better found now than in the end.
-            if path is not None:
-                list(read_conllu(path))
+        for path in self.options.gold.values():  # A fault in them is better found now than in the end.
+            list(read_conllu(path))
+        for path in self.options.gold_trees:
+            list(read_conllu(path, any_roots=True))
         performed = perform(stages, self.root, say)
         with open_text_output(self.output / "config.toml") as write:
             write(self.config())
@@ -149,19 +150,25 @@ class Run:
         )
 
     def _encode(self, number: int, clean: Stage, parsers: Sequence[str]) -> Stage:
+        gold = self.options.gold_trees_of(number) is not None
         return Stage(
             stage_name("encode", number),
-            "run the words of both sides through the encoder",
-            {"clean": clean.key, "parsers": sorted({parsers[0], parsers[number]})},
+            f"run the words of {'the target' if gold else 'both sides'} through the encoder",
+            {
+                "clean": clean.key,
+                "parsers": sorted({parsers[0], *([] if gold else [parsers[number]])}),
+                **({"side": "target"} if gold else {}),
+            },
             lambda _: self.work.encode(number),
         )
 
     def _project(self, number: int, clean: Stage, parser: str) -> Stage:
-        aligner = _hash_aligner(self.options.aligner)
+        aligner, gold = _hash_aligner(self.options.aligner), self.options.gold_trees_of(number)
+        inputs = {"clean": clean.key, "parser": parser, "aligner": aligner, "one_to_one": self.options.one_to_one}
         return Stage(
             stage_name("project", number),
-            "parse the source side, align the words, project distributions",
-            {"clean": clean.key, "parser": parser, "aligner": aligner, "one_to_one": self.options.one_to_one},
+            f"{'parse the source side' if gold is None else 'read the gold trees'}, align the words, project",
+            inputs | ({} if gold is None else {"gold_trees": file_hash(gold)}),
             lambda folder: self.work.project(folder, number),
         )
 

@@ -61,7 +61,7 @@ def load_folder(folder: Path, dtype: torch.dtype) -> tuple[Any, Any]:
 
     local = {"local_files_only": True, "trust_remote_code": False}
     try:
-        with _silence():
+        with silence():
             tokenizer = AutoTokenizer.from_pretrained(folder, **local)
             model, report = AutoModel.from_pretrained(folder, dtype=dtype, output_loading_info=True, **local)
     except Exception as error:  # Loading code is vast, and whatever it raises means the same to the user.
@@ -74,7 +74,7 @@ def load_folder(folder: Path, dtype: torch.dtype) -> tuple[Any, Any]:
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
+def silence() -> Iterator[None]:
     """No progress bars, reports and warnings while a model loads: what matters of them is checked."""
     from transformers.utils import logging as chatter
 

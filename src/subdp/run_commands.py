@@ -25,6 +25,7 @@ def run(
     bitext: Names = None,
     treebank: str | None = None,
     source_parser: Names = None,
+    gold_trees: Names = None,
     dev: str | None = None,
     test: str | None = None,
     aligner: str | None = None,
@@ -54,6 +55,8 @@ def run(
         CoNLL-U file to train a source parser on first.
     source_parser
         Model folder of the source parser, or one for each bitext; by default the English one that comes with subdp.
+    gold_trees
+        Treebank whose translation the bitext is, or one for each: its trees are projected, not what the parser says.
     dev
         CoNLL-U file with gold trees of the target language, scored to choose settings by; never trained on.
     test
@@ -91,9 +94,9 @@ def run(
     from subdp.run_options import RunOptions
 
     given: dict[str, Any] = {
-        "bitext": bitext, "treebank": treebank, "source_parser": source_parser, "dev": dev, "test": test,
-        "aligner": aligner, "one_to_one": one_to_one, "tokenized": tokenized, "preset": preset, "losses": losses,
-        "encoder": encoder, "seed": seed,
+        "bitext": bitext, "treebank": treebank, "source_parser": source_parser, "gold_trees": gold_trees,
+        "dev": dev, "test": test, "aligner": aligner, "one_to_one": one_to_one, "tokenized": tokenized,
+        "preset": preset, "losses": losses, "encoder": encoder, "seed": seed,
     }  # fmt: skip
     flags = {name: value for name, value in given.items() if value is not None}
     if config is None and bitext is None:

@@ -25,6 +25,9 @@ class RunOptions:
     """CoNLL-U file to train the source parser on, instead."""
     encoder: str | None = None
     """The encoder of a parser that is to be trained, or where the source parser's is, if not where it was."""
+    gold_trees: tuple[str, ...] = ()
+    """Treebanks whose translations the bitexts are, one for all or one for each: their trees are projected then, not
+    what the source parser says."""
     dev: str | None = None
     """Gold trees of the target language, to look at while settings are chosen. Never trained on."""
     test: str | None = None
@@ -44,13 +47,14 @@ class RunOptions:
             raise SubdpError("no bitext is named", hint="give --bitext FILE, a file of source TAB translation")
         if self.treebank is not None and self.source_parser:
             raise SubdpError("both a treebank and a source parser are named", hint="name one of them")
-        parsers, bitexts = len(self.source_parser), len(self.bitext)
-        if parsers > 1 and parsers != bitexts:
-            hint = "name one source parser for all bitexts, or one for each, in the same order"
-            raise SubdpError(f"{parsers} source parsers for {bitexts} bitexts", hint=hint)
+        bitexts = len(self.bitext)
+        for what, named in (("source parsers", self.source_parser), ("treebanks of gold trees", self.gold_trees)):
+            if len(named) > 1 and len(named) != bitexts:
+                hint = "name one for all bitexts, or one for each, in the same order"
+                raise SubdpError(f"{len(named)} {what} for {bitexts} bitexts", hint=hint)
         if bitexts > 1 and Path(self.aligner).is_file():
             raise SubdpError("one file of links for several bitexts", where=self.aligner, hint="name a method")
-        if "-" in (*self.bitext, self.treebank, self.dev, self.test, self.aligner):
+        if "-" in (*self.bitext, *self.gold_trees, self.treebank, self.dev, self.test, self.aligner):
             raise SubdpError("a run does not read standard input", hint="name a file: a run may have to go on later")
 
     @classmethod
@@ -88,13 +92,21 @@ class RunOptions:
         """The model folder of a bitext's source parser; one that the run trains is in `output`."""
         if self.treebank is not None:
             return output / "source-parser"
-        named = self.source_parser or (str(SHIPPED),)
-        return Path(named[number if len(named) > 1 else 0])
+        return Path(_of_bitext(self.source_parser, number) or SHIPPED)
+
+    def gold_trees_of(self, number: int) -> str | None:
+        """The treebank of which a bitext is the translation, if its trees are to be projected."""
+        return _of_bitext(self.gold_trees, number)
 
     def as_toml(self) -> str:
         """The section `[run]` that gives these options back."""
         values = {key: value for key, value in asdict(self).items() if value is not None}
         return "\n".join(["[run]", *(f"{key} = {json.dumps(value)}" for key, value in values.items()), ""])
+
+
+def _of_bitext(named: tuple[str, ...], number: int) -> str | None:
+    """What is named for a bitext: one for each, or one for all, or none."""
+    return named[number if len(named) > 1 else 0] if named else None
 
 
 def _misfit(value: Any, kind: Any) -> str | None:

@@ -64,22 +64,25 @@ class Work:
         return "\n".join([*report.notes, said])
 
     def encode(self, number: int) -> str:
-        """Fill the cache with the encoder's vectors of both sides."""
+        """Fill the cache with the encoder's vectors of both sides; where there are gold trees, of the target alone."""
         bitext = self.bitext(number)
-        new = self.parser(number).features.add(pair.source for pair in bitext)
+        gold = self.options.gold_trees_of(number) is not None
+        new = 0 if gold else self.parser(number).features.add(pair.source for pair in bitext)
         new += self.parser(0).features.add(pair.target for pair in bitext)
-        return f"{sum(bitext.words):,} words, {new:,} sentences new to the cache"
+        return f"{sum(bitext.words[gold:]):,} words, {new:,} sentences new to the cache"
 
     def project(self, folder: Path, number: int) -> str:
-        """Parse and align a bitext."""
+        """Parse and align a bitext; where there are gold trees, only align it."""
         parser, bitext = self.parser(number), self.bitext(number)
-        aligner = find_aligner(self.options.aligner, parser.encoder, one_to_one=self.options.one_to_one)
+        aligner = find_aligner(self.options.aligner, parser.features, one_to_one=self.options.one_to_one)
         if isinstance(aligner, FileAligner) and ".conllu" in self.options.bitext[number]:
             # Links are found by line, but pairs of CoNLL-U know their sent_id instead.
             places = {pair.id: str(place) for place, pair in enumerate(self._read(number), 1)}
             pairs = tuple(replace(pair, id=places[pair.id]) for pair in bitext)
             bitext = Bitext(pairs, bitext.where, bitext.report)
-        silver = parser.project(bitext, aligner=aligner, folder=folder / "silver")
+        gold = self.options.gold_trees_of(number)
+        trees = None if gold is None else read_conllu(gold, any_roots=True)
+        silver = parser.project(bitext, aligner=aligner, trees=trees, folder=folder / "silver")
         return f"{len(silver):,} pairs"
 
     def report(self) -> str:

@@ -68,7 +68,8 @@ class SoftTree:
     def of(cls, sentence: Sentence, label_names: Sequence[str] | None = None) -> SoftTree:
         """A discrete tree as a soft one: all mass on its arcs; labels of pairs that are no arc are uniform.
 
-        A word with an unknown head has an empty row, one with an unknown label a uniform one.
+        A word with an unknown head has an empty row, one with an unknown label a uniform one. A label that is not among
+        `label_names` counts without its subtype: `nsubj:pass` as `nsubj`.
         """
         own = dict.fromkeys(label for label in sentence.labels if label != "_")
         names = tuple(own or ("_",)) if label_names is None else tuple(label_names)
@@ -81,10 +82,11 @@ class SoftTree:
                 continue
             arcs[word, head] = 1
             if label != "_":
-                if label not in index:
+                number = index.get(label, index.get(label.partition(":")[0]))
+                if number is None:
                     raise SubdpError(f"label {label!r} is not among {', '.join(names)}", where="<soft tree>")
                 labels[word, head] = 0
-                labels[word, head, index[label]] = 1
+                labels[word, head, number] = 1
         return cls(sentence.words, arcs, labels, names, (True,) * len(sentence))
 
     def __len__(self) -> int:
@@ -165,14 +167,17 @@ def project(source: Sentence | SoftTree, alignment: Alignment, *, onto: Sequence
 
 
 def project_tree(source: Sentence, alignment: Alignment, *, onto: Sequence[str]) -> Sentence:
-    """Hard projection of a discrete tree: a partial tree, with unknown heads where a word has no one-to-one link."""
+    """Hard projection of a discrete tree: a partial tree, with unknown heads where a word has no one-to-one link.
+
+    Where the source has several roots, so may the target.
+    """
     arcs = SoftTree.of(source).arcs
     matrix = _matrix(source.words, alignment, onto)
     projected = project_hard(arcs, matrix)[1:]
     label_of = dict(alignment.one_to_one().transpose().links)
     heads = [int(row.argmax()) if row.any() else UNKNOWN for row in projected]
     labels = [source.labels[label_of[word]] if head != UNKNOWN else "_" for word, head in enumerate(heads)]
-    return Sentence.of(onto, heads=heads, labels=labels)
+    return Sentence.of(onto, heads=heads, labels=labels, any_roots=True)
 
 
 def _matrix(words: Sequence[str], alignment: Alignment, onto: Sequence[str]) -> npt.NDArray[np.float64]:

@@ -43,7 +43,7 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SilverPair:
-    """A sentence pair with its alignment and the source parser's distributions on the source sentence.
+    """A sentence pair, its alignment, and the source parser's distributions (or a gold tree) on the source sentence.
 
     Shape: arcs [S+1, S+1], labels [S+1, S+1, L], [dependent, head], ROOT 0.
     """
@@ -55,7 +55,7 @@ class SilverPair:
     labels: Half
 
     def tree(self, label_names: tuple[str, ...]) -> SoftTree:
-        """What the source parser said of the source sentence."""
+        """What the source parser, or the treebank, said of the source sentence."""
         arcs, labels = self.arcs.astype(np.float32), self.labels.astype(np.float32)
         return SoftTree(self.source, arcs, labels, label_names, (True,) * len(self.source))
 
@@ -88,9 +88,14 @@ class Silver:
         if path.exists():
             if json.loads(path.read_text()) != json.loads(json.dumps(info)):
                 hint = "name another folder, or remove this one"
-                raise SubdpError("holds silver of another parser, bitext or aligner", where=str(folder), hint=hint)
+                reason = "holds silver of another parser, bitext, aligner or treebank"
+                raise SubdpError(reason, where=str(folder), hint=hint)
         else:
-            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                hint = "name another folder"
+                raise SubdpError(f"cannot be written: {error.strerror}", where=str(folder), hint=hint) from None
             with open_output(path) as output:
                 output.write(json.dumps(info, ensure_ascii=False, indent=2).encode())
         return cls(folder)

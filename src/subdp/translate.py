@@ -4,8 +4,8 @@
     translate("en_ewt-ud-train.conllu", "en-es.tsv", translator)
 
 Line N of the result is sentence N of the input, source TAB translation. A treebank's source side is its own words with
-spaces between them, so that `with_trees` finds the gold tree of each pair again. Imports no torch; `translate_models`
-is imported when a model is asked for.
+spaces between them, so that `gold_trees` finds the tree of each pair again. Imports no torch; `translate_models` is
+imported when a model is asked for.
 """
 
 from __future__ import annotations
@@ -13,22 +13,20 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Protocol
 
-from subdp.bitext import Bitext
-from subdp.bitext_rows import _lines as lines_of
+from subdp.bitext_rows import lines_of
 from subdp.errors import SubdpError
 from subdp.files import name_of, open_text_output
 from subdp.languages import spellings
 from subdp.plugins import load
 from subdp.progress import progress
-from subdp.treebank import Sentence, read_conllu
-from subdp.words import words_of
+from subdp.treebank import read_conllu
 
 BUILT_IN = ("apertium", "transformers:NAME", "command:…")
 BATCH = 200
@@ -107,33 +105,6 @@ def translate(source: str, output: str, translator: Translator, *, batch: int = 
     return Translated(len(rows), sum(bool(text) and not done[text] for text, _ in rows))
 
 
-def with_trees(bitext: Bitext, treebank: Iterable[Sentence]) -> tuple[Bitext, tuple[Sentence, ...]]:
-    """The pairs of a translated treebank with the treebank's own words, and for each pair its gold tree.
-
-    Pairs are found by the number of their line, which is that of the sentence; so this holds after cleaning too.
-    """
-    sentences = list(treebank)
-    pairs, trees = [], []
-    for pair in bitext:
-        number = int(pair.id) if pair.id is not None and pair.id.isdecimal() else 0
-        tree = sentences[number - 1] if 0 < number <= len(sentences) else None
-        if tree is None or _characters(tree.words) != _characters(pair.source):
-            raise SubdpError(
-                "the pair is not a sentence of the treebank and its translation",
-                where=bitext.where,
-                line=number or None,
-                hint="make the bitext with `subdp translate` from this very treebank",
-            )
-        pairs.append(replace(pair, source=tree.words))
-        trees.append(tree)
-    return replace(bitext, pairs=tuple(pairs)), tuple(trees)
-
-
-def _characters(words: Sequence[str]) -> str:
-    """What is the same however a text is cut into words: its visible characters."""
-    return "".join(words_of(" ".join(words)))
-
-
 def _rows(source: str) -> Iterator[tuple[str, str]]:
     """For each sentence the text to translate, and how it stands in the bitext."""
     if name_of(source).removesuffix(".gz").endswith(".conllu"):
@@ -196,7 +167,7 @@ def _writing(path: str) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        hint = "make room or name another output; what is finished is kept"
+        hint = f"make room or name another output{'' if path == '-' else '; what is finished is kept'}"
         raise SubdpError(f"cannot be written: {error.strerror}", where=path, hint=hint) from None
 
 

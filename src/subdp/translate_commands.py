@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 from cyclopts import Parameter
 
 from subdp.cli import Output, app, say
+from subdp.errors import counted
 
 # So that - is a file, standard input or output, and not taken for an option.
 File: TypeAlias = Annotated[str, Parameter(allow_leading_hyphen=True)]
@@ -53,8 +54,13 @@ def translate(
 
     found = find_translator(translator, source, to, beams=beams, device=device)
     say(f"translating with {found.name}")
-    result = run(file, output, found, batch=batch)
-    say(f"{result.sentences:,} sentences in {output}")
+    try:
+        result = run(file, output, found, batch=batch)
+    except KeyboardInterrupt:
+        if output != "-":
+            say("stopped; what is finished is kept: the same command goes on from here")
+        raise
+    say(f"{counted(result.sentences, 'sentence')} in {output}")
     if result.missing:
         say(f"{result.missing:,} of them have no translation: none came back, or they are too long for the model")
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
-from subdp.encode import _special_ids
+from subdp.encode import special_ids
 from subdp.errors import SubdpError
 from subdp.languages import find_language, model_languages, spellings
-from subdp.pretrained import _silence, find_folder
+from subdp.pretrained import find_folder, silence
 
 _KINDS = ("mbart", "m2m_100", "nllb-moe", "marian")
 _SUBWORDS = {"cpu": 1024, "cuda": 8192}  # Of the sources in a batch, padding included.
@@ -47,7 +47,7 @@ class ModelTranslator:
         """
         config, settings = self.model.config, self.model.generation_config
         tokens = model_languages({*self.tokenizer.get_vocab(), *getattr(self.tokenizer, "lang_token_to_id", ())})
-        self.before, self.after = _special_ids(self.tokenizer)
+        self.before, self.after = special_ids(self.tokenizer)
         self.languages = {self._id(token) for token in tokens}
         if config.model_type == "marian":
             tokens = {token: code for token, code in tokens.items() if token.startswith(">>")}
@@ -118,7 +118,7 @@ def _load(folder: Path, dtype: torch.dtype) -> tuple[Any, Any]:
 
     local = {"local_files_only": True, "trust_remote_code": False}
     try:
-        with _silence():
+        with silence():
             config = AutoConfig.from_pretrained(folder, **local)
             if config.model_type not in _KINDS:
                 hint = f"the kinds that are: {', '.join(_KINDS)}"
@@ -130,12 +130,20 @@ def _load(folder: Path, dtype: torch.dtype) -> tuple[Any, Any]:
     except SubdpError:
         raise
     except Exception as error:  # Loading code is vast, and whatever it raises means the same to the user.
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        needs = "pip install sentencepiece" if "sentencepiece" in str(error).lower() else None
-        raise SubdpError(f"this model cannot be loaded: {reason}", where=str(folder), hint=needs) from error
+        reason, hint = (str(error).strip() or type(error).__name__).splitlines()[0], None
+        if _lacks_sentencepiece(folder):
+            reason, hint = "its tokenizer needs sentencepiece and protobuf", "pip install 'subdp[translate]'"
+        raise SubdpError(f"this model cannot be loaded: {reason}", where=str(folder), hint=hint) from error
     if missing := sorted(report["missing_keys"]):
         raise SubdpError(f"{len(missing)} weights are missing, the first is {missing[0]}", where=str(folder))
     return model, tokenizer
+
+
+def _lacks_sentencepiece(folder: Path) -> bool:
+    """Whether the tokenizer is only there as SentencePiece's model, and what reads one is not installed."""
+    from transformers.utils import is_protobuf_available, is_sentencepiece_available
+
+    return not (folder / "tokenizer.json").exists() and not (is_sentencepiece_available() and is_protobuf_available())
 
 
 def _batches(order: list[int], rows: list[list[int]], subwords: int) -> Iterator[list[int]]:
