@@ -85,7 +85,7 @@ class LossConfig:
     """Arcs from a word to itself: kept (paper), dropped, or their mass given to the word's other arcs."""
     temperature: float = 1.0
     """Above 1 flattens the source parser's distributions before they are projected, below 1 sharpens them."""
-    completion: Completion = "none"
+    completion: Completion = "auto"
     """Who receives the mass that went to NULL: nobody (paper), the source parser's own distribution on the target
     sentence, or a share of it according to how far it agrees with the projection."""
 
