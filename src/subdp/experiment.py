@@ -159,8 +159,8 @@ class Grid:
         if self.name == "transfer":
             return [direct, subdp]
         if self.name == "ablation":
-            hard, own, random = System("Hard", "hard"), System("ST", "self"), System("RandI", "random", losses)
-            return [direct, own, hard, random, subdp]
+            random = System("RandI", "random", replace(losses, completion="none"))  # nobody to complete from
+            return [direct, System("ST", "self"), System("Hard", "hard"), random, subdp]
         if self.name == "alignment":
             return [replace(subdp, name=name, links=links) for name, links in _LINKS.items()]
         if self.name == "losses":
