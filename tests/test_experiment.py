@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import subdp.experiment_commands  # noqa: F401  # adds its verb to the app
 from subdp.cells import run_grid
+from subdp.cli import app
 from subdp.config import LOSSES, NetworkConfig, Settings, TrainConfig
 from subdp.corpora import Corpora
 from subdp.errors import SubdpError
@@ -19,6 +21,7 @@ from subdp.scores import SentenceCounts
 from tests.grammar import toy_pairs
 from tests.tiny import tiny_encoder
 
+PARTS = ("ntrex", "pud", "tatoeba")
 SETTINGS = replace(
     Settings.resolve(),
     network=NetworkConfig(features=16, lstm=12, lstm_layers=1, arc=12, label=8),
@@ -36,6 +39,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("German-GSD", "de_gsd", 1),
         ("French-GSD", "fr_gsd", 0),
         ("Spanish-GSD", "es_gsd", 0),
+        ("Spanish-AnCora", "es_ancora", 0),
     ):
         for seed, split in enumerate(("train", "dev", "test")):
             if split != "train" or code == "en_ewt":
@@ -74,7 +78,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def options(tmp_path_factory: pytest.TempPathFactory) -> ExperimentOptions:
     encoder = str(tiny_encoder(tmp_path_factory.mktemp("encoder")))
-    return ExperimentOptions(encoder=encoder, train_source=True, tatoeba=10, dev_sentences=8)
+    return ExperimentOptions(encoder=encoder, tatoeba=10, dev_sentences=8)
 
 
 def _grid(name: ExperimentName, options: ExperimentOptions, *languages: str, seeds: tuple[int, ...] = (1,)) -> Grid:
@@ -82,7 +86,7 @@ def _grid(name: ExperimentName, options: ExperimentOptions, *languages: str, see
 
 
 def test_bitext_is_ntrex_and_tatoeba_and_pud_where_that_is_not_the_test_set(data: Path) -> None:
-    corpora = Corpora(data, tatoeba=10)
+    corpora = Corpora(data, PARTS, 10)
     ntrex = {tuple(pair[0].words) for pair in toy_pairs(60, seed=5)}
     german, hindi = corpora.bitext("de"), corpora.bitext("hi")
     assert german.report.read == 60 + 12 + 30
@@ -92,7 +96,7 @@ def test_bitext_is_ntrex_and_tatoeba_and_pud_where_that_is_not_the_test_set(data
 
 
 def test_a_language_tested_on_pud_has_halves_of_it_that_share_nothing(data: Path) -> None:
-    corpora = Corpora(data, tatoeba=0)
+    corpora = Corpora(data, PARTS, 0)
     dev, test = corpora.gold("hi", "dev"), corpora.gold("hi", "test")
     assert [tree.sent_id for tree in dev + test] == [f"s{number}" for number in range(12)]
     assert len(dev) == len(test) == 6
@@ -105,7 +109,7 @@ def test_the_ablation_has_the_papers_five_systems_and_one_seed_of_the_slow_ones(
 
 
 def test_one_source_parser_for_all_seeds_makes_direct_transfer_one_cell(options: ExperimentOptions) -> None:
-    cells = _grid("transfer", replace(options, train_source=False), "de", seeds=(1, 2)).cells()
+    cells = _grid("transfer", replace(options, encoder=None), "de", seeds=(1, 2)).cells()
     assert [(c.system.name, c.seed) for c in cells] == [("DT", 1), ("SubDP", 1), ("SubDP", 2)]
 
 
@@ -123,7 +127,7 @@ def test_every_system_gives_a_parser_and_a_second_run_does_nothing(
     data: Path, output: Path, options: ExperimentOptions
 ) -> None:
     said: list[str] = []
-    grid, corpora = _grid("ablation", options, "de"), Corpora(data, options.tatoeba)
+    grid, corpora = _grid("ablation", options, "de"), Corpora(data, PARTS, options.tatoeba)
     first = run_grid(grid, corpora, output, said.append)
     assert [result.cell.system.name for result in first] == ["DT", "ST", "Hard", "RandI", "SubDP"]
     assert len({result.las("test") for result in first}) > 1
@@ -137,8 +141,8 @@ def test_every_system_gives_a_parser_and_a_second_run_does_nothing(
 
 def test_grids_in_one_folder_share_their_cells(data: Path, output: Path, options: ExperimentOptions) -> None:
     said: list[str] = []
-    run_grid(_grid("ablation", options, "de"), Corpora(data, options.tatoeba), output, said.append)
-    run_grid(_grid("transfer", options, "de"), Corpora(data, options.tatoeba), output, said.append)
+    run_grid(_grid("ablation", options, "de"), Corpora(data, PARTS, options.tatoeba), output, said.append)
+    run_grid(_grid("transfer", options, "de"), Corpora(data, PARTS, options.tatoeba), output, said.append)
     assert said[-1] == "2 cells, 2 done before"
 
 
@@ -147,19 +151,19 @@ def test_other_settings_are_other_cells(data: Path, output: Path, options: Exper
     longer = replace(grid, settings=replace(SETTINGS, adapt=replace(SETTINGS.adapt, epochs=2)))
     said: list[str] = []
     for one in (grid, longer):
-        run_grid(one, Corpora(data, options.tatoeba), output, said.append)
+        run_grid(one, Corpora(data, PARTS, options.tatoeba), output, said.append)
     assert "2 cells, 1 done before" in said  # direct transfer trains nothing
 
 
 def test_two_jobs_find_what_one_finds(data: Path, output: Path, options: ExperimentOptions, tmp_path: Path) -> None:
-    corpora = Corpora(data, options.tatoeba)
+    corpora = Corpora(data, PARTS, options.tatoeba)
     alone = run_grid(_grid("transfer", options, "de"), corpora, output, lambda _: None)
     together = run_grid(_grid("transfer", replace(options, jobs=2), "de"), corpora, tmp_path, lambda _: None)
     assert [r.counts for r in together] == [r.counts for r in alone]
 
 
 def test_other_links_and_fewer_pairs_need_no_other_silver(data: Path, output: Path, options: ExperimentOptions) -> None:
-    corpora = Corpora(data, options.tatoeba)
+    corpora = Corpora(data, PARTS, options.tatoeba)
     sizes = run_grid(_grid("bitext-size", options, "de"), corpora, output, lambda _: None)
     assert [result.cell.system.name for result in sizes] == ["DT", "50"]
     links = run_grid(_grid("alignment", options, "de"), corpora, output, lambda _: None)
@@ -168,7 +172,7 @@ def test_other_links_and_fewer_pairs_need_no_other_silver(data: Path, output: Pa
 
 
 def test_several_sources_teach_one_target(data: Path, output: Path, options: ExperimentOptions) -> None:
-    results = run_grid(_grid("multisource", options, "de"), Corpora(data, 0), output, lambda _: None)
+    results = run_grid(_grid("multisource", options, "de"), Corpora(data, PARTS, 0), output, lambda _: None)
     names = [result.cell.system.name for result in results]
     alone = ["DT en", "DT es", "DT fr", "SubDP en", "SubDP es", "SubDP fr"]
     assert names == [*alone, "DT all", "SubDP all", "DT all, SubDP init."]
@@ -210,6 +214,43 @@ def test_all_four_files_are_written(tmp_path: Path) -> None:
     assert table_csv(RESULTS).count("\n") == 1 + 2 * len(RESULTS)
 
 
+def test_a_source_parser_of_other_settings_is_another(data: Path, output: Path, options: ExperimentOptions) -> None:
+    grid = _grid("transfer", options, "de")
+    run_grid(grid, Corpora(data, PARTS, 0), output, lambda _: None)
+    before = len(list((output / "source").iterdir()))
+    longer = replace(grid, settings=replace(SETTINGS, train=replace(SETTINGS.train, epochs=3)))
+    run_grid(longer, Corpora(data, PARTS, 0), output, lambda _: None)
+    assert len(list((output / "source").iterdir())) == before + 1
+
+
+def test_a_missing_part_of_a_language_is_told(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "ud/UD_Korean-GSD").mkdir(parents=True)
+    source = data / "ud/UD_German-GSD/de_gsd-ud-test.conllu"
+    (tmp_path / "ud/UD_Korean-GSD/ko_gsd-ud-test.conllu").write_bytes(source.read_bytes())
+    with pytest.raises(SubdpError, match="UD_Korean-Kaist: has no test part"):
+        Corpora(tmp_path, PARTS, 0).gold("ko", "test")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("seeds = 3", "seeds cannot be 3"),
+        ('languages = "de"', "languages cannot be 'de'"),
+        ('preset = "big"', "preset cannot be 'big'"),
+        ("jobs = 0", "jobs cannot be 0"),
+        ("epochs = 3", "no setting 'epochs' in [experiment]"),
+    ],
+)
+def test_a_wrong_configuration_is_a_clear_error(
+    tmp_path: Path, text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "c.toml").write_text(f"[experiment]\n{text}\n")
+    with pytest.raises(SystemExit) as exit:
+        app.meta(["experiment", "transfer", "--data", str(tmp_path), "-o", "x", "--config", str(tmp_path / "c.toml")])
+    assert exit.value.code == 1
+    assert said in capsys.readouterr().err
+
+
 def test_a_damaged_cell_is_made_anew(tmp_path: Path) -> None:
     cell = RESULTS[0].cell
     (tmp_path / "cell.json").write_text(json.dumps({"counts": {"dev": [[1]]}}))
@@ -219,6 +260,6 @@ def test_a_damaged_cell_is_made_anew(tmp_path: Path) -> None:
 
 def test_a_wrong_folder_or_language_is_a_clear_error(tmp_path: Path, options: ExperimentOptions) -> None:
     with pytest.raises(SubdpError, match="holds no folder ud/"):
-        Corpora(tmp_path, 0)
+        Corpora(tmp_path, PARTS, 0)
     with pytest.raises(SubdpError, match="no experiment for the language 'xx'"):
         _grid("transfer", options, "xx")

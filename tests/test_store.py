@@ -44,6 +44,14 @@ def test_what_is_appended_is_read_back_exactly(tmp_path: Path) -> None:
         silver[600]
 
 
+def test_two_processes_at_the_same_work_leave_each_pair_once(tmp_path: Path) -> None:
+    pairs = [pair(seed) for seed in range(600)]
+    first, second = create(tmp_path), create(tmp_path)
+    first.append(pairs)
+    second.append(pairs)
+    assert [read.target for read in Silver(tmp_path)] == [original.target for original in pairs]
+
+
 def test_pruning_keeps_the_labels_of_probable_arcs_and_all_arcs(tmp_path: Path) -> None:
     pairs = [pair(seed) for seed in range(20)]
     create(tmp_path, keep=0.1).append(pairs)

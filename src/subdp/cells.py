@@ -10,8 +10,9 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict
-from functools import cache
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, replace
+from functools import cache, cached_property
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -19,9 +20,12 @@ import torch
 
 from subdp.align import Alignment, read_alignments, write_alignments
 from subdp.baselines import hard_trees, own_trees
-from subdp.config import SHIPPED
+from subdp.config import SHIPPED, as_dict
 from subdp.corpora import Corpora, Split
+from subdp.encode import Encoder
+from subdp.errors import SubdpError
 from subdp.experiment import Cell, Grid, Links, Result, adapt_settings, as_json, depends_on, read_result
+from subdp.features import FeatureStore
 from subdp.multisource import JoinedSilver, with_labels
 from subdp.parser import Parser
 from subdp.progress import progress
@@ -60,8 +64,14 @@ def _results(bench: Bench, cells: Sequence[Cell]) -> Iterator[Result]:
     with ProcessPoolExecutor(
         jobs, get_context("spawn"), initializer=_begin, initargs=(bench.grid, bench.corpora, bench.output, threads)
     ) as pool:
-        for future in as_completed([pool.submit(_work, cell) for cell in cells]):
-            yield future.result()
+        try:
+            for future in as_completed([pool.submit(_work, cell) for cell in cells]):
+                yield future.result()
+        except BrokenProcessPool:
+            hint = "finished cells are kept: start it again, with fewer --jobs if memory ran out"
+            raise SubdpError("a process that worked on cells was killed", hint=hint) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 _bench: Bench | None = None  # In a process of the pool: what its cells share.
@@ -85,17 +95,36 @@ class Bench:
     def __init__(self, grid: Grid, corpora: Corpora, output: Path):
         self.grid, self.corpora, self.output = grid, corpora, output
         self.parser, self.bitext, self.gold = cache(self._parser), cache(corpora.bitext), cache(self._gold)
-        self.silver, self.links, self._gold_hash = cache(self._silver), cache(self._links), cache(self._hash_gold)
+        self.silver, self.links, self._treebank = cache(self._silver), cache(self._links), cache(self._read_treebank)
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """One encoder for all parsers and for alignment."""
+        return (
+            self.parser("en", 1).encoder
+            if self.grid.options.encoder is None
+            else Encoder.load(self.grid.options.encoder)
+        )
+
+    @cached_property
+    def store(self) -> FeatureStore:
+        """One store of features for all parsers and for alignment."""
+        layers = self.grid.settings.network.layers
+        return (
+            self.parser("en", 1).features if self.grid.options.encoder is None else FeatureStore(self.encoder, layers)
+        )
 
     def possible(self, cell: Cell) -> bool:
         """Whether there is bitext enough."""
-        return cell.system.pairs is None or cell.system.pairs <= len(self.bitext(cell.language))
+        return cell.system.pairs is None or cell.system.pairs <= len(self.bitext(cell.language, "en"))
 
     def path(self, cell: Cell) -> Path:
         """The file of a cell's result."""
         parsers = [self._source(cell, source).fingerprint for source in cell.system.sources]
         bitext = [self.bitext(cell.language, source).fingerprint for source in cell.system.sources]
-        facts = depends_on(self.grid, parsers, bitext, self._gold_hash(cell.language))
+        gold = _hash([tree for split in ("dev", "test") for tree in self.gold(cell.language, split)])
+        more = cell.system.sources if "treebanks" in cell.system.method else ()
+        facts = depends_on(self.grid, parsers, bitext, gold, [_hash(self._treebank(source)) for source in more])
         return self.output / "cells" / f"{cell.key(facts)}.json"
 
     def prepare(self, cell: Cell) -> None:
@@ -156,50 +185,48 @@ class Bench:
         return self.parser(language, self._source_seed(cell))
 
     def _source_seed(self, cell: Cell) -> int:
-        return cell.seed if self.grid.options.train_source else 1
+        return 1 if self.grid.options.encoder is None else cell.seed
 
     def _parser(self, language: str, seed: int) -> Parser:
         """The source parser of a language: the English one that comes with the package, or one trained here."""
-        options = self.grid.options
-        if language == "en" and not options.train_source:
+        if language == "en" and self.grid.options.encoder is None:
             return Parser.load(SHIPPED)
-        encoder = options.encoder if options.train_source else self.parser("en", 1).encoder
-        folder = self.output / f"source-{language}-{seed}"
+        settings, trees = self.grid.settings, self._treebank(language)
+        dev = self.gold("en", "dev") if language == "en" else []
+        made_from = [
+            as_dict(settings.network),
+            as_dict(settings.train),
+            _hash(trees),
+            _hash(dev),
+            self.encoder.fingerprint,
+        ]
+        name = f"{language}-{seed}-{hashlib.sha256(repr(made_from).encode()).hexdigest()[:12]}"
+        folder, checkpoints = self.output / "source" / name, self.output / "training" / name
         if not folder.exists():
-            training = self.output / "training" / folder.name
-            training.mkdir(parents=True, exist_ok=True)
-            dev = self.gold("en", "dev") if language == "en" else ()
-            trees = self._treebank(language)
+            checkpoints.mkdir(parents=True, exist_ok=True)
             trained = Parser.train(
-                trees, dev=dev, encoder=encoder, settings=self.grid.settings, seed=seed, folder=training
+                trees, dev=dev, encoder=self.encoder, settings=settings, seed=seed, folder=checkpoints
             )
             trained.save(folder)
-        return Parser.load(folder, encoder=encoder)
+        return replace(Parser.load(folder, encoder=self.encoder), store=self.store)
 
-    def _treebank(self, language: str) -> list[Sentence]:
+    def _read_treebank(self, language: str) -> list[Sentence]:
         """What a source parser is trained on: a treebank's train part, or its dev part where that is all there is."""
         return self.corpora.gold(language, "train") or self.corpora.gold(language, "dev")
 
     def _gold(self, language: str, split: Split) -> list[Sentence]:
         return self.corpora.gold(language, split, self.grid.options.dev_sentences if split == "dev" else None)
 
-    def _hash_gold(self, language: str) -> str:
-        digest = hashlib.sha256()
-        for split in ("dev", "test"):
-            for sentence in self.gold(language, split):
-                digest.update(f"{sentence.conllu}\n\n".encode())
-        return digest.hexdigest()
-
     def _links_file(self, language: str, source: str, links: Links) -> Path:
         """The file of a bitext's alignments, which is written when it is first asked for."""
         bitext = self.bitext(language, source)
         settings = asdict(links)
-        name = "-".join([source, language, *map(str, settings.values()), bitext.fingerprint[:8]])
+        encoder = hashlib.sha256(self.encoder.fingerprint.encode()).hexdigest()[:8]
+        name = "-".join([source, language, *map(str, settings.values()), encoder, bitext.fingerprint[:8]])
         path = self.output / "links" / f"{name}.links"
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            store = self.parser("en", 1).features
-            aligner = SimilarityAligner(store.encoder, **settings, store=store)
+            aligner = SimilarityAligner(self.encoder, **settings, store=self.store)
             with progress(f"aligning {source}-{language}", len(bitext), "pairs") as advance:
                 write_alignments((_counted(found, advance) for found in aligner.align(bitext)), path)
         return path
@@ -218,3 +245,10 @@ class Bench:
 def _counted(alignment: Alignment, advance: Callable[..., None]) -> Alignment:
     advance(1)
     return alignment
+
+
+def _hash(trees: Sequence[Sentence]) -> str:
+    digest = hashlib.sha256()
+    for tree in trees:
+        digest.update(f"{tree.conllu}\n\n".encode())
+    return digest.hexdigest()

@@ -168,9 +168,13 @@ def read_toml(file: Source) -> dict[str, Any]:
     """The sections of a TOML file."""
     with open_input(file) as stream:
         try:
-            return tomllib.loads(stream.read().decode())
+            found = tomllib.loads(stream.read().decode())
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SubdpError(f"is not TOML: {error}", where=name_of(file)) from None
+    for name, section in found.items():
+        if not isinstance(section, dict):
+            raise SubdpError(f"{name} stands outside a section", where=name_of(file), hint="begin one, as [train]")
+    return found
 
 
 def with_changes(config: Config, changes: dict[str, Any]) -> Config:

@@ -2,7 +2,7 @@
 
     DIR/ud/UD_German-GSD/de_gsd-ud-test.conllu …     as `subdp data ud` writes them
     DIR/bitext/ntrex/en.txt, de.txt …                line N translates line N
-    DIR/bitext/tatoeba/en-de.tsv …                   English TAB translation
+    DIR/bitext/tatoeba/en-de.tsv …                   English TAB translation; any other folder of bitext in either way
 
 Languages whose test treebank is not to be had are tested on one half of PUD, the other half being dev; their bitext
 then has none of PUD, so that no tested sentence was ever learnt from. Imports no torch.
@@ -34,9 +34,13 @@ LANGUAGES = ("ar", "hi", "ko", "tr", "de", "es", "fr", "it")
 
 @dataclass(frozen=True, slots=True)
 class Corpora:
-    """A folder of treebanks and bitext. At most `tatoeba` pairs of Tatoeba are taken, drawn at random."""
+    """A folder of treebanks and bitext.
+
+    `parts` are the folders of bitext that are read, `pud` the parallel treebanks; of Tatoeba at most so many pairs.
+    """
 
     folder: Path
+    parts: tuple[str, ...]
     tatoeba: int
 
     def __post_init__(self) -> None:
@@ -44,7 +48,7 @@ class Corpora:
             raise SubdpError("holds no folder ud/", where=str(self.folder), hint="`subdp data ud` fetches treebanks")
 
     def gold(self, language: str, split: Split, most: int | None = None) -> list[Sentence]:
-        """The gold trees of a language, the first `most` of them."""
+        """The gold trees of a language; at most `most` of them, spread evenly over its treebanks."""
         if not self._has_own_treebank(language):
             paths = self._files(language, "PUD", "test")
             if not paths:
@@ -52,8 +56,13 @@ class Corpora:
             sentences = [sentence for path in paths for sentence in read_conllu(path)]
             middle = len(sentences) // 2
             return (sentences[middle:] if split == "test" else sentences[:middle])[:most]
-        paths = [path for name in _TREEBANKS[language] for path in self._files(language, name, split)]
-        found = [sentence for path in paths for sentence in read_conllu(path)]
+        found: list[Sentence] = []
+        for name in _TREEBANKS[language]:
+            paths = self._files(language, name, split)
+            if not paths and split != "train":
+                where = str(self.folder / "ud" / f"UD_{_NAMES[language]}-{name}")
+                raise SubdpError(f"has no {split} part", where=where, hint="`subdp data ud` fetches treebanks")
+            found += [sentence for path in paths for sentence in read_conllu(path)]
         if most is None or len(found) <= most:
             return found
         # Evenly from all treebanks of the language, not only from the first.
@@ -72,17 +81,18 @@ class Corpora:
         return replace(clean, pairs=tuple(replace(pair, id=None) for pair in clean))
 
     def _parts(self, source: str, target: str) -> Iterator[Bitext]:
-        ntrex = self.folder / "bitext" / "ntrex"
-        if (ntrex / f"{target}.txt").exists() and (ntrex / f"{source}.txt").exists():
-            yield read_bitext(ntrex / f"{source}.txt", ntrex / f"{target}.txt")
-        if self._has_own_treebank(target):
-            files = [self._files(language, "PUD", "test") for language in (source, target)]
-            if all(files):
-                yield read_bitext(files[0][0], files[1][0])
-        tatoeba = self.folder / "bitext" / "tatoeba" / f"{source}-{target}.tsv"
-        if tatoeba.exists() and self.tatoeba:
-            pairs = read_bitext(tatoeba)
-            yield pairs.sample(min(self.tatoeba, len(pairs)), seed=0)
+        for part in self.parts:
+            folder = self.folder / "bitext" / part
+            table, lines = folder / f"{source}-{target}.tsv", (folder / f"{source}.txt", folder / f"{target}.txt")
+            if part == "pud":
+                files = [self._files(language, "PUD", "test") for language in (source, target)]
+                if all(files) and self._has_own_treebank(target):
+                    yield read_bitext(files[0][0], files[1][0])
+            elif table.exists():
+                pairs = read_bitext(table)
+                yield pairs.sample(min(self.tatoeba, len(pairs)), seed=0) if part == "tatoeba" else pairs
+            elif all(file.exists() for file in lines):
+                yield read_bitext(*lines)
 
     def _has_own_treebank(self, language: str) -> bool:
         if language not in _NAMES:

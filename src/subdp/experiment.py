@@ -13,6 +13,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -32,11 +33,11 @@ class ExperimentOptions:
 
     preset: PresetName = "small"
     """Sizes of the network and lengths of the trainings."""
-    encoder: str = "bundled"
-    """The encoder of a source parser that is trained here."""
-    train_source: bool = False
-    """Train a source parser for every seed; otherwise the one that comes with the package serves all seeds."""
-    tatoeba: int = 2000
+    encoder: str | None = None
+    """Train a source parser with this encoder for every seed; without one, the parser that ships serves all seeds."""
+    bitext: tuple[str, ...] = ("ntrex", "pud", "tatoeba")
+    """The folders of bitext that are learnt from; `pud` stands for the parallel treebanks."""
+    tatoeba: int = 1000
     """At most so many pairs of Tatoeba join the bitext, drawn at random."""
     dev_sentences: int = 500
     """Dev scores are on so many sentences."""
@@ -150,7 +151,7 @@ class Grid:
     @property
     def _once(self) -> tuple[Method, ...]:
         """Systems that one seed is enough for. Where all seeds have the same source parser, so has direct transfer."""
-        return ("self", "random") if self.options.train_source else ("self", "random", "direct")
+        return ("self", "random", "direct") if self.options.encoder is None else ("self", "random")
 
     def systems(self, language: str) -> list[System]:
         """The systems that the experiment compares."""
@@ -240,7 +241,10 @@ def adapt_settings(settings: Settings, system: System) -> Settings:
     return replace(settings, losses=system.losses, adapt=longer)
 
 
-def depends_on(grid: Grid, parsers: Sequence[str], bitext: Sequence[str], gold: str) -> dict[str, Any]:
-    """What a cell's result depends on besides the cell: parsers, bitext and gold by fingerprint, and the training."""
+def depends_on(
+    grid: Grid, parsers: Sequence[str], bitext: Sequence[str], gold: str, treebanks: Sequence[str]
+) -> dict[str, Any]:
+    """What a cell's result depends on besides the cell: parsers and data by fingerprint, the training, this package."""
     training = {"adapt": as_dict(grid.settings.adapt), "train": as_dict(grid.settings.train)}
-    return {"parsers": list(parsers), "bitext": list(bitext), "gold": gold, **training}
+    data = {"parsers": list(parsers), "bitext": list(bitext), "gold": gold, "treebanks": list(treebanks)}
+    return {**data, **training, "subdp": version("subdp")}

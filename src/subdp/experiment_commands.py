@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 from cyclopts import Parameter
 
 from subdp.cli import Output, app, give, say
 from subdp.commands import Changes
-from subdp.config import LossesName, Settings, read_toml
+from subdp.config import PRESETS, LossesName, Settings, read_toml
+from subdp.corpora import LANGUAGES, Corpora
 from subdp.errors import SubdpError
 from subdp.experiment import ExperimentName, ExperimentOptions, Grid
 
@@ -61,38 +61,44 @@ def experiment(
         Cells worked on at once, each with its share of the cores.
     """
     from subdp.cells import run_grid
-    from subdp.corpora import LANGUAGES, Corpora
     from subdp.experiment_report import markdown, write_report
 
     section = _section(config)
-    chosen_seeds = seeds or section.pop("seeds", [1])
-    section.pop("seeds", None)
-    chosen_languages = languages or section.pop("languages", list(LANGUAGES))
-    section.pop("languages", None)
-    options = _options(section, config)
-    if encoder is not None:
-        options = replace(options, encoder=encoder, train_source=True)
-    if jobs is not None:
-        options = replace(options, jobs=jobs)
+    chosen_seeds, chosen_languages = seeds or section.pop("seeds"), languages or section.pop("languages")
+    given = {"encoder": encoder, "jobs": jobs}
+    options = _options(section | {key: value for key, value in given.items() if value is not None}, config)
     settings = Settings.resolve(options.preset, losses, config, {"adapt": adapt or {}, "losses": loss or {}})
     grid = Grid(name, tuple(chosen_languages), tuple(chosen_seeds), options, settings)
     folder = Path(output)
-    results = run_grid(grid, Corpora(Path(data), options.tatoeba), folder, say)
+    results = run_grid(grid, Corpora(Path(data), options.bitext, options.tatoeba), folder, say)
     give(markdown(name, results, grid.splits))
     for path in write_report(name, results, grid.splits, folder):
         say(str(path))
 
 
 def _section(config: str | None) -> dict[str, Any]:
-    return {} if config is None else dict(read_toml(config).get("experiment", {}))
+    """The section [experiment] of a file, with seeds and languages, checked, in any case."""
+    section: dict[str, Any] = {"seeds": [1], "languages": list(LANGUAGES)}
+    if config is not None:
+        section |= read_toml(config).get("experiment", {})
+    for name, kind in (("seeds", int), ("languages", str)):
+        if not isinstance(section[name], list) or not all(type(item) is kind for item in section[name]):
+            raise SubdpError(f"{name} cannot be {section[name]!r}", where=config, hint="give a list, as in configs/")
+    return section
 
 
 def _options(section: dict[str, Any], config: str | None) -> ExperimentOptions:
-    known = {field.name: type(getattr(ExperimentOptions(), field.name)) for field in fields(ExperimentOptions)}
-    for name, value in section.items():
-        if name not in known:
-            hint = f"there are {', '.join(known)}, seeds, languages"
+    kinds = get_type_hints(ExperimentOptions)
+    values = {name: value for name, value in section.items() if name not in ("seeds", "languages")}
+    for name, value in values.items():
+        if name not in kinds:
+            hint = f"there are {', '.join(kinds)}, seeds, languages"
             raise SubdpError(f"there is no setting {name!r} in [experiment]", where=config, hint=hint)
-        if type(value) is not known[name]:
-            raise SubdpError(f"{name} cannot be {value!r}", where=config, hint=f"give a {known[name].__name__}")
-    return ExperimentOptions(**section)
+        fits = {
+            "preset": value in PRESETS if isinstance(value, str) else False,
+            "encoder": isinstance(value, str),
+            "bitext": isinstance(value, list) and all(isinstance(item, str) for item in value),
+        }.get(name, type(value) is int and value > 0)
+        if not fits:
+            raise SubdpError(f"{name} cannot be {value!r} in [experiment]", where=config, hint="see configs/")
+    return ExperimentOptions(**{**values, **({"bitext": tuple(values["bitext"])} if "bitext" in values else {})})

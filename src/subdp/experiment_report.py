@@ -9,13 +9,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from subdp.corpora import LANGUAGES, Split
-from subdp.errors import SubdpError
 from subdp.evaluate import compare_counts, spread
 from subdp.experiment import ExperimentName, Result
 from subdp.files import open_output, open_text_output
@@ -33,7 +33,7 @@ _METRICS = ("UAS", "LAS")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Scores by metric, system and language, in the order of the experiment; `None` where there is none."""
+    """Scores by metric, system and language, in the order of the experiment."""
 
     split: Split
     languages: tuple[str, ...]
@@ -108,7 +108,7 @@ def markdown(name: ExperimentName, results: Sequence[Result], splits: Sequence[S
         if compared := gains(results, split):
             lines = [["", "SubDP over", "UAS", "LAS"], ["---"] * 4]
             lines += [[language, other, str(found.uas), str(found.las)] for language, other, found in compared]
-            title = f"## What SubDP gains, {split} (paired bootstrap over sentences, all seeds, 95 % interval)\n"
+            title = f"## What SubDP gains, {split} (paired bootstrap over sentences, not over seeds; 95 % interval)\n"
             parts.append("\n".join([title, *(f"| {' | '.join(line)} |" for line in lines)]))
     return "\n\n".join(parts) + "\n"
 
@@ -122,7 +122,9 @@ def latex(name: ExperimentName, results: Sequence[Result], splits: Sequence[Spli
         for metric in _METRICS:
             rows = [*table.rows(metric), *_paper_rows(name, split, metric, table.languages)]
             head = " & ".join([f"{metric} ({split})", *table.languages, "mean"])
-            body = [" & ".join(cell.replace("±", r"$\pm$") for cell in row) + r" \\" for row in rows]
+            body = [
+                " & ".join(cell.replace("±", r"$\pm$").replace("_", r"\_") for cell in row) + r" \\" for row in rows
+            ]
             begin, end = rf"\begin{{tabular}}{{l{'r' * columns}}}", r"\end{tabular}"
             parts.append("\n".join([begin, r"\toprule", head + r" \\", r"\midrule", *body, r"\bottomrule", end]))
     return "\n\n".join(parts) + "\n"
@@ -165,14 +167,12 @@ def write_report(name: ExperimentName, results: Sequence[Result], splits: Sequen
         written.append(folder / f"{name}.{ending}")
         with open_text_output(written[-1]) as write:
             write(text)
-    picture = folder / f"{name}.png"
-    try:
-        data = draw(name, Table.of(results, splits[-1]))
-    except ModuleNotFoundError:
-        raise SubdpError("the tables are written, the figure is not", hint="pip install 'subdp[plot]'") from None
-    with open_output(picture) as output:
-        output.write(data)
-    return [*written, picture]
+    with suppress(ModuleNotFoundError):
+        picture = draw(name, Table.of(results, splits[-1]))
+        written.append(folder / f"{name}.png")
+        with open_output(written[-1]) as output:
+            output.write(picture)
+    return written
 
 
 def draw(name: ExperimentName, table: Table) -> bytes:

@@ -51,6 +51,7 @@ class Parser:
     label_names: tuple[str, ...]
     encoder: Encoder
     about: dict[str, Any] = field(default_factory=dict)
+    store: FeatureStore | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def train(
@@ -121,7 +122,7 @@ class Parser:
     @cached_property
     def features(self) -> FeatureStore:
         """Where the encoder's vectors for this parser's layers are kept."""
-        return FeatureStore(self.encoder, self.config.layers)
+        return self.store or FeatureStore(self.encoder, self.config.layers)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -262,7 +263,8 @@ class Parser:
         torch.manual_seed(seed)
         layers = self.encoder.check_layers(self.config.layers)
         network = Biaffine(self.config, len(layers), self.encoder.hidden, len(self.label_names))
-        return replace(self, network=network.to(self.encoder.model.device).eval(), about={"untrained": True})
+        network = network.to(self.encoder.model.device).eval()
+        return replace(self, network=network, about={"untrained": True}, store=self.features)
 
     def _adapted(
         self,
@@ -291,7 +293,7 @@ class Parser:
             "epochs": history.epoch,
             "best_epoch": history.best_epoch,
         }
-        return replace(self, network=network, about={**about, **made})
+        return replace(self, network=network, about={**about, **made}, store=self.features)
 
     def _completed(self, examples: SoftExamples) -> tuple[SoftExamples, float | None]:
         """The examples with this parser as teacher, if the losses ask for completion, and how far it agrees."""

@@ -102,9 +102,11 @@ class Silver:
 
     def append(self, pairs: Iterable[SilverPair]) -> None:
         """Add pairs, shard by shard."""
-        stream = iter(pairs)
+        stream, number = iter(pairs), len(self._starts) - 1
         while shard := list(islice(stream, SHARD)):
-            path = self.folder / f"{len(self._starts) - 1:05d}.arrow"
+            # Counted here and not on disk: another process at the same work writes the same shard under the same name.
+            path = self.folder / f"{number:05d}.arrow"
+            number += 1
             with open_output(path) as output, pa.ipc.new_file(output, _SCHEMA) as writer:
                 writer.write_batch(pa.RecordBatch.from_pylist([self._row(pair) for pair in shard], _SCHEMA))
             self._load()

@@ -195,7 +195,8 @@ def _restore(
             best[name].copy_(tensors[f"best.{name}"])
         for name, parameter in network.named_parameters():
             optimizer.state[parameter] = {
-                key: tensors[f"adam.{key}.{name}"] for key in ("step", "exp_avg", "exp_avg_sq")
+                "step": tensors[f"adam.step.{name}"],
+                **{key: tensors[f"adam.{key}.{name}"].to(parameter.device) for key in ("exp_avg", "exp_avg_sq")},
             }
     except (safetensors.SafetensorError, KeyError, RuntimeError) as error:
         hint = "it belongs to another training; remove it to begin anew"
