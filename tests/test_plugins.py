@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from subdp.cli import app
 from subdp.errors import SubdpError
 from subdp.plugins import GROUPS, load, plugins
 from subdp.words import words_of
@@ -80,3 +82,11 @@ def test_a_tokenizer_must_be_a_function_that_gives_strings(site: Path) -> None:
         words_of("text", tokenizer="number")
     with pytest.raises(SubdpError, match="gave a int instead of a word"):
         words_of("text", tokenizer="bytes")
+
+
+def test_the_command_lists_what_packages_add(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    install(site, "cutter", f"[{GROUP}]\ncut = cutter:cut\n")
+    app(["plugins"], result_action="return_value")
+    assert "tokenizers: cut (cutter:cut)" in capsys.readouterr().out
+    app(["plugins", "--json"], result_action="return_value")
+    assert json.loads(capsys.readouterr().out)["tokenizers"] == {"cut": "cutter:cut"}

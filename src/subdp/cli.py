@@ -169,6 +169,26 @@ def cache(*, clear: Flag = False, json: Flag = False) -> None:
 
 
 @app.command
+def plugins(*, json: Flag = False) -> None:
+    """List what other installed packages add: encoders, aligners, translators, tokenizers.
+
+    Parameters
+    ----------
+    json
+        Print it as JSON.
+    """
+    from subdp.plugins import GROUPS
+    from subdp.plugins import plugins as offered
+
+    found = {group.removeprefix("subdp."): {name: e.value for name, e in offered(group).items()} for group in GROUPS}
+    if json:
+        give(found)
+        return
+    for kind, entries in found.items():
+        give(f"{kind}: {', '.join(f'{name} ({value})' for name, value in entries.items()) or 'none'}")
+
+
+@app.command
 def show(file: Input, *, output: Output = "-", most: int = 20) -> None:
     """Draw the trees of a CoNLL-U file: in the terminal, or as .html or .svg.
 
