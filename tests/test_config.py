@@ -64,3 +64,10 @@ def test_slips_are_errors_that_say_what_there_is(tmp_path: Path) -> None:
     file.write_text('[network]\nlayers = "x"\n')
     with pytest.raises(SubdpError, match="a list of layers"):
         Settings.resolve(file=file)
+
+
+def test_a_value_outside_a_section_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text("adapt = 3\n")
+    with pytest.raises(SubdpError, match=r"c.toml: adapt is not a section .*\[adapt\]"):
+        Settings.resolve(file=file)

@@ -173,7 +173,9 @@ def read_toml(file: Source) -> dict[str, Any]:
             raise SubdpError(f"is not TOML: {error}", where=name_of(file)) from None
     for name, section in found.items():
         if not isinstance(section, dict):
-            raise SubdpError(f"{name} stands outside a section", where=name_of(file), hint="begin one, as [train]")
+            raise SubdpError(
+                f"{name} is not a section", where=name_of(file), hint=f"write [{name}] on a line of its own"
+            )
     return found
 
 

@@ -62,8 +62,6 @@ class RunOptions:
         """Options from the section `[run]` of a TOML file, if one is given, and from flags, which win."""
         section = {} if file is None else read_toml(file).get("run", {})
         where = None if file is None else name_of(file)
-        if not isinstance(section, dict):
-            raise SubdpError("run is not a section", where=where, hint="write [run] on a line of its own")
         kinds, values = get_type_hints(cls), {**section, **flags}
         for name, value in values.items():
             if name not in kinds:
