@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: install quickstart test lint format clean english-parser
+.PHONY: install quickstart test lint format clean english-parser bench
 
 install: $(VENV)/.installed
 
@@ -37,6 +37,19 @@ english-parser: install
 	  --dev $(UD)/UD_English-EWT/en_ewt-ud-dev.conllu --test $(UD)/UD_English-EWT/en_ewt-ud-test.conllu \
 	  --title 'English dependency parser (UD English EWT 2.2)' --licence 'CC BY-SA 4.0, as the treebank' \
 	  --seed 1 --half --output src/subdp/models/en
+
+# Our speed beside that of others: benchmarks/RESULTS.md. DATA is a folder with UD 2.2 and NTREX (benchmarks/suite.py);
+# BENCH has other options, as BENCH='--only decode startup' or BENCH=--try.
+BENCH_VENV ?= build/bench-env
+DATA ?= data
+bench: $(BENCH_VENV)/.installed
+	$(BENCH_VENV)/bin/python benchmarks/suite.py --data $(DATA) $(BENCH)
+
+$(BENCH_VENV)/.installed: pyproject.toml benchmarks/peers.txt
+	test -x $(BENCH_VENV)/bin/python || $(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(BENCH_VENV)/bin/python -m pip install --quiet --editable . --requirement benchmarks/peers.txt
+	touch $@
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache

@@ -1,28 +1,29 @@
 """How fast pairs are aligned, beside simalign with the same model, and whether the links are the same.
 
-    python benchmarks/align.py --bitext DIR            # speed, about five minutes; all ratios from one run
+    python benchmarks/align.py --bitext DIR            # speed, about ten minutes
     python benchmarks/align.py --bitext DIR --check    # links of 200 pairs, each with three methods
-    pip install simalign==0.4 networkx scikit-learn    # the other aligner
 
 DIR holds one file a language, en.txt, de.txt, tr.txt, hi.txt and ar.txt, line N translating line N (NTREX-128).
+simalign 0.4 is in `peers.txt`.
 
 Both aligners get the same words, model folder, layer and number of threads, and their models are loaded and warm.
 simalign takes one pair a call and computes every layer of the encoder; subdp takes pairs in batches and stops at the
-layer it reads. How much that stop is worth, a row that reads the last layer shows.
+layer it reads. How much that stop is worth, a row that reads the last layer shows. As simalign matches slowly, matching
+is timed on a fifth of the pairs.
 """
 
 from __future__ import annotations
 
-import argparse
-import logging
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from measure import Row, alternate, arguments, compare, give, say
+from peers import load_simalign
 from subdp.align import Link
 from subdp.bitext import Pair, read_bitext
 from subdp.encode import Encoded, Encoder
@@ -32,31 +33,14 @@ LANGUAGES = ("de", "tr", "hi", "ar")
 CODES: dict[Method, str] = {"argmax": "a", "itermax": "i", "match": "m"}  # simalign's names of the methods,
 NAMES: dict[Method, str] = {"argmax": "inter", "itermax": "itermax", "match": "mwmf"}  # and of their results
 CHECKED = 50  # pairs of each language
-TIMED: dict[Method, tuple[int, int]] = {"argmax": (500, 5), "match": (100, 5)}  # pairs in all and repeats
+AIMS: dict[Method, float] = {"argmax": 3.0, "match": 20.0}
 TIE = 1e-5
-WIDTHS = (8, 7, 9, 21, 21, 21, 21)
 
 
 def read_pairs(folder: Path, each: int) -> list[list[Pair]]:
     """So many pairs of each language, drawn at random, the same ones every time."""
     bitexts = (read_bitext(folder / "en.txt", folder / f"{language}.txt") for language in LANGUAGES)
     return [list(bitext.sample(each, seed=1)) for bitext in bitexts]
-
-
-def load_simalign(folder: Path, methods: str, layer: int) -> Any:
-    """simalign's aligner; if it cannot be imported, the end, with a line that says what is missing."""
-    from transformers.utils import logging as chatter
-
-    chatter.set_verbosity_error()
-    chatter.disable_progress_bar()
-    try:
-        from simalign import SentenceAligner
-    except ModuleNotFoundError as error:
-        raise SystemExit(
-            f"nothing to compare with: {error.name} is not installed (pip install simalign==0.4)"
-        ) from None
-    logging.getLogger("simalign.simalign").setLevel(logging.WARNING)
-    return SentenceAligner(model=str(folder), token_type="bpe", matching_methods=methods, layer=layer)
 
 
 def word_links(links: Links, source: Encoded, target: Encoded) -> set[Link]:
@@ -123,72 +107,65 @@ def check(folder: Path, encoder: Encoder, layer: int) -> bool:
     return not unexplained
 
 
-def pairs_a_second(align: Callable[[list[Pair]], object], pairs: list[Pair]) -> float:
-    start = time.perf_counter()
-    align(pairs)
-    return len(pairs) / (time.perf_counter() - start)
-
-
-def spread(values: Sequence[float]) -> str:
-    """The median and the interquartile range."""
-    low, middle, high = np.percentile(values, [25, 50, 75])
-    return f"{middle:.1f} ({low:.1f}–{high:.1f})"
-
-
-def one_method(method: Method, pairs: list[Pair], repeats: int, encoder: Encoder, layer: int) -> list[list[float]]:
-    """Pairs a second in each repeat: subdp at the layer, subdp at the last layer, simalign."""
+def one_method(method: Method, pairs: list[Pair], repeats: int, encoder: Encoder, layer: int) -> list[Row]:
+    """From words to links: ours at the layer and, to see what stopping there is worth, at the last one."""
     other = load_simalign(encoder.folder, CODES[method], layer)
     ours, last = (SimilarityAligner(encoder, method, number) for number in (layer, encoder.layers))
-    ways: list[Callable[[list[Pair]], object]] = [
-        lambda pairs: list(ours.align(pairs)),
-        lambda pairs: list(last.align(pairs)),
-        lambda pairs: [other.get_word_aligns(list(pair.source), list(pair.target)) for pair in pairs],
-    ]
-    for way in ways:
+
+    def theirs(pairs: list[Pair]) -> object:
+        return [other.get_word_aligns(list(pair.source), list(pair.target)) for pair in pairs]
+
+    ways: dict[str, Callable[[list[Pair]], object]] = {
+        "subdp": lambda pairs: list(ours.align(pairs)),
+        "last layer": lambda pairs: list(last.align(pairs)),
+        "simalign": theirs,
+    }
+    for way in ways.values():
         way(pairs[:4])
-    return [[pairs_a_second(way, pairs) for way in ways] for _ in range(repeats)]
+    times = alternate({name: partial(way, pairs) for name, way in ways.items()}, repeats, warm=False)
+    rows = []
+    for name, aims in (("subdp", {"simalign": AIMS[method]}), ("last layer", {})):
+        both = {way: times[way] for way in (name, "simalign")}
+        work = f"align {len(pairs)} pairs, {method}" + (", last layer" if name == "last layer" else "")
+        rows += compare(work, both, unit="pairs/s", figure=lambda taken: len(pairs) / taken, aims=aims, ours=name)
+    return rows
 
 
-def matching_alone(pairs: list[Pair], repeats: int, encoder: Encoder, layer: int) -> list[list[float]]:
-    """Pairs a second in each repeat, from similarities to a matching, without encoders: subdp, simalign."""
+def matching_alone(pairs: list[Pair], repeats: int, encoder: Encoder, layer: int) -> list[Row]:
+    """From similarities to a matching, without encoders."""
     from simalign import SentenceAligner
 
     encoded = encoder.encode((side for pair in pairs for side in (pair.source, pair.target)), layers=[layer])
     matrices = [cosine(source.vectors[0], target.vectors[0]) for source, target in zip(encoded, encoded, strict=True)]
-    ways: list[Callable[[list[Pair]], object]] = [
-        lambda _: [METHODS["match"](matrix) for matrix in matrices],
-        lambda _: [SentenceAligner.get_max_weight_match(matrix) for matrix in matrices],
-    ]
-    return [[pairs_a_second(way, pairs) for way in ways] for _ in range(repeats)]
+    ways: dict[str, Callable[[], object]] = {
+        "subdp": lambda: [METHODS["match"](matrix) for matrix in matrices],
+        "simalign": lambda: [SentenceAligner.get_max_weight_match(matrix) for matrix in matrices],
+    }
+    times = alternate(ways, repeats, warm=False)
+    work = f"match the subwords of {len(pairs)} pairs, without the encoder"
+    return compare(work, times, unit="pairs/s", figure=lambda taken: len(pairs) / taken)
 
 
-def compare_speed(folder: Path, encoder: Encoder, layer: int) -> None:
-    """Print pairs a second, and how many times as fast as simalign subdp is in the same repeat."""
-    print(f"pairs a second, median (interquartile range); layer {layer}, {torch.get_num_threads()} threads")
-    header = ("method", "pairs", "repeats", f"subdp, layer {layer}", "subdp, last layer", "simalign", "times as fast")
-    print("".join(title.rjust(width) for title, width in zip(header, WIDTHS, strict=True)))
-    for method, (count, repeats) in TIMED.items():
-        by_language = read_pairs(folder, count // len(LANGUAGES))
-        pairs = [pair for of_language in by_language for pair in of_language]
-        speeds = one_method(method, pairs, repeats, encoder, layer)
-        columns = [*zip(*speeds, strict=True), [ours / theirs for ours, _, theirs in speeds]]
-        cells = [method, str(len(pairs)), str(repeats), *map(spread, columns)]
-        print("".join(cell.rjust(width) for cell, width in zip(cells, WIDTHS, strict=True)), flush=True)
-    speeds = matching_alone(pairs, repeats, encoder, layer)
-    ours, theirs, ratio = map(spread, (*zip(*speeds, strict=True), [ours / theirs for ours, theirs in speeds]))
-    print(f"matching alone, without the encoder: subdp {ours}, simalign {theirs}, {ratio} times as fast")
+def compare_speed(folder: Path, encoder: Encoder, layer: int, count: int, repeats: int) -> list[Row]:
+    """Both methods, and the matching by itself."""
+    say(f"layer {layer}, {torch.get_num_threads()} threads")
+    pairs = [pair for of_language in read_pairs(folder, count // len(LANGUAGES)) for pair in of_language]
+    some = pairs[:: min(5, len(pairs))]
+    rows = one_method("argmax", pairs, repeats, encoder, layer) + one_method("match", some, repeats, encoder, layer)
+    return rows + matching_alone(some, repeats, encoder, layer)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Alignment beside simalign: speed, or with --check the links.")
+    parser = arguments(__doc__)
     parser.add_argument("--bitext", type=Path, required=True, help="folder with en.txt, de.txt, tr.txt, hi.txt, ar.txt")
+    parser.add_argument("--pairs", type=int, default=500)
     parser.add_argument("--check", action="store_true", help="compare links instead of speed")
     options = parser.parse_args()
     encoder = Encoder.load()
     layer = default_layer(encoder.layers)
     if options.check:
         raise SystemExit(0 if check(options.bitext, encoder, layer) else 1)
-    compare_speed(options.bitext, encoder, layer)
+    give(compare_speed(options.bitext, encoder, layer, options.pairs, options.repeats), options.json)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from measure import table
 from subdp.align import Alignment, AlignmentScores, read_alignments, score_alignments
 from subdp.bitext import Pair, read_bitext
 from subdp.encode import Encoded, Encoder
@@ -88,10 +89,6 @@ def align_all(gold_set: GoldSet, encoder: Encoder, variants: list[Variant]) -> l
     return results
 
 
-def table(header: list[str], rows: list[list[str]]) -> str:
-    return "\n".join(f"| {' | '.join(row)} |" for row in [header, ["---"] * len(header), *rows])
-
-
 def describe(layer: int, aligner: SimilarityAligner) -> list[str]:
     return [str(layer), aligner.method, aligner.level, f"{aligner.null:g}"]
 
@@ -108,7 +105,7 @@ def print_grid(sets: list[GoldSet], scores: list[list[Scores]], variants: list[V
         cells = [*(f"{s.aer:.3f} / {s.f1:.3f}" for s in whole), f"{means[-1]:.3f}"]
         rows.append([*describe(*variant), *cells, *(f"{s.precision:.3f} / {s.recall:.3f}" for s in content)])
     names = [*(sets[at].name for at in full), "mean AER", *(f"{sets[at].name} P / R" for at in partial)]
-    print(f"\nAER / F1, {part}\n\n{table(['layer', 'method', 'level', 'null', *names], rows)}")
+    print(f"\nAER / F1, {part}\n\n{table([['layer', 'method', 'level', 'null', *names], *rows])}")
     return means
 
 
@@ -143,7 +140,7 @@ def main() -> None:
         for part in ("test", "all"):
             s = by_variant[best][part]
             rows.append([gold_set.name, part, *(f"{value:.3f}" for value in (s.precision, s.recall, s.f1, s.aer))])
-    print(table(["", "sentences", "precision", "recall", "F1", "AER"], rows))
+    print(table([["", "sentences", "precision", "recall", "F1", "AER"], *rows]))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""How fast trees are decoded, beside other decoders: one table, all ratios from one run.
+"""How fast trees are decoded, beside other decoders.
 
-    python benchmarks/decode.py                                     # about three minutes with all of them
-    pip install --no-deps ufal.chu-liu-edmonds supar==1.1.4 stanza  # the others; one that is missing is skipped
+    python benchmarks/decode.py                            # about three minutes with all of them
+    python benchmarks/decode.py --scores hard --lengths 20
 
 Every decoder finds the best tree with a single root for the same log-probabilities, one sentence a call, the way its
-users call it:
+users call it; one that is not installed (`peers.txt` has them all) is left out:
 
 * ufal: the C++ decoder knows no single root; if there are more, once more with a large penalty on arcs from ROOT.
 * SuPar: best heads first; where they are no tree, `mst`, as its parsers do.
@@ -12,9 +12,8 @@ users call it:
 
 Scores are those of a parser that is sure of most gold arcs ("trained"), of one that often errs ("weak"), and of one
 that knows nothing ("noise"): normal noise plus a margin on the arcs of a random tree with mostly short arcs, as
-log-softmax. The column "trees" is the share of sentences whose best heads are a tree already, the easy case; "hard" are
-sentences of the trained parser where they are not, so that the algorithm proper has to run. Times are CPU time, each
-decoder on one thread, so that other work on the machine counts as little as possible.
+log-softmax; "hard" are sentences of the trained parser whose best heads are no tree, so that the algorithm proper has
+to run. Times are CPU time on one core. Rows "in a batch" have all sentences in one call of ours, as the parser does.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ from types import ModuleType
 import numpy as np
 import numpy.typing as npt
 
+from measure import Row, alternate, arguments, compare, give, say
 from subdp.decode import decode, decode_batch
 
 Matrix = npt.NDArray[np.float64]
@@ -38,8 +38,9 @@ Decoder = Callable[[Matrix], object]
 LENGTHS = (10, 20, 50, 100)
 MARGINS = {"trained": 9.0, "hard": 9.0, "weak": 5.0, "noise": 0.0}
 NOISE = 2.0
-REPEATS = 7
 SENTENCES = 20
+UFAL, SUPAR, STANZA = "ufal.chu-liu-edmonds", "supar", "stanza"
+LOOPS = {"subdp": 20, "in a batch": 20, UFAL: 20}
 
 
 def gold_heads(n: int, random: np.random.Generator) -> list[int]:
@@ -126,39 +127,12 @@ def stanza_decoder() -> Decoder:
 def available() -> dict[str, Decoder]:
     """subdp and those of the other decoders that are installed."""
     decoders: dict[str, Decoder] = {"subdp": decode}
-    for name, make in {"ufal": ufal_decoder, "SuPar": supar_decoder, "Stanza": stanza_decoder}.items():
+    for name, make in {UFAL: ufal_decoder, SUPAR: supar_decoder, STANZA: stanza_decoder}.items():
         try:
             decoders[name] = make()
         except ModuleNotFoundError as error:
-            print(f"{name} is skipped: {error.name} is not installed")
+            say(f"{name} is left out: {error.name} is not installed")
     return decoders
-
-
-def microseconds(decoder: Callable[[Matrix], object], inputs: list[Matrix], loops: int) -> float:
-    """The mean over inputs; short runs are looped so that the clock sees them."""
-    start = time.process_time()
-    for _ in range(loops):
-        for scores in inputs:
-            decoder(scores)
-    return (time.process_time() - start) / loops / len(inputs) * 1e6
-
-
-def one_repeat(sentences: list[Matrix], decoders: dict[str, Decoder]) -> dict[str, float]:
-    """Microseconds a sentence, for each decoder and for `decode_batch`."""
-    times = {
-        name: microseconds(decoder, sentences, loops=20 if name in ("subdp", "ufal") else 1)
-        for name, decoder in decoders.items()
-    }
-    lengths = [len(scores) - 1 for scores in sentences]
-    batch = np.array(sentences)
-    times["batch"] = microseconds(lambda scores: decode_batch(scores, lengths), [batch], loops=20) / len(sentences)
-    return times
-
-
-def spread(values: list[float], digits: int) -> str:
-    """The median and the interquartile range."""
-    low, middle, high = np.percentile(values, [25, 50, 75])
-    return f"{middle:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
 
 
 def same_totals(sentences: list[Matrix], decoders: dict[str, Decoder]) -> None:
@@ -170,27 +144,48 @@ def same_totals(sentences: list[Matrix], decoders: dict[str, Decoder]) -> None:
             difference = scores[words, np.array(decoder(scores))].sum() - scores[words, decode(scores)].sum()
             worse += abs(difference) > 1e-3
         if worse:
-            print(f"  {name} found a tree of another score in {worse} of {len(sentences)} sentences")
+            say(f"{name} found a tree of another score in {worse} of {len(sentences)} sentences")
+
+
+def aims(n: int) -> dict[str, float]:
+    """How many times as fast as each we mean to be; the C++ decoder's call is too short to gain on below 20 words."""
+    return {SUPAR: 100.0, STANZA: 100.0} | ({UFAL: 3.0} if n >= 20 else {})
+
+
+def one_cell(kind: str, n: int, sentences: list[Matrix], decoders: dict[str, Decoder], repeats: int) -> list[Row]:
+    """Time all decoders on sentences of one kind and length."""
+
+    def run(decoder: Decoder) -> Callable[[], object]:
+        return lambda: [decoder(scores) for scores in sentences]
+
+    lengths, batch = [n] * len(sentences), np.array(sentences)
+    ways = {name: run(decoder) for name, decoder in decoders.items()}
+    ways["in a batch"] = lambda: decode_batch(batch, lengths)
+    times = alternate(ways, repeats, clock=time.process_time, loops=LOOPS)
+    batched = {name: times[name] for name in ("in a batch", UFAL) if name in times}
+    single = {name: values for name, values in times.items() if name != "in a batch"}
+    work, figure = f"decode, {n} words, {kind}", lambda taken: taken / len(sentences) * 1e6
+    rows = compare(work, single, unit="µs", figure=figure, aims=aims(n))
+    return rows + compare(f"{work}, in a batch", batched, unit="µs", figure=figure, aims=aims(n), ours="in a batch")
 
 
 def main() -> None:
     warnings.filterwarnings("ignore", module="supar")
+    parser = arguments(__doc__)
+    parser.add_argument("--scores", nargs="+", choices=list(MARGINS), default=list(MARGINS))
+    parser.add_argument("--lengths", type=int, nargs="+", default=list(LENGTHS))
+    options = parser.parse_args()
     decoders = available()
-    others = [name for name in decoders if name != "subdp"]
-    header = ["scores", "words", "trees", "subdp µs", "in a batch µs", *(f"× {name}" for name in others)]
-    widths = [8, 5, 5, 20, 20, *[20] * len(others)]
-    print(f"median (interquartile range) of {REPEATS} repeats, {SENTENCES} sentences each; × is times as fast")
-    print("  ".join(title.rjust(width) for title, width in zip(header, widths, strict=True)))
     random = np.random.default_rng(1)
-    for kind in MARGINS:
-        for n in LENGTHS:
+    rows = []
+    for kind in options.scores:
+        for n in options.lengths:
             sentences = sample(kind, n, random)
             trees = np.mean([greedy_is_best(scores) for scores in sentences])
+            say(f"{kind}, {n} words: the best heads of {trees:.0%} are a tree already")
             same_totals(sentences, decoders)
-            repeats = [one_repeat(sentences, decoders) for _ in range(REPEATS)]
-            cells = [kind, str(n), f"{trees:.0%}", *(spread([r[k] for r in repeats], 1) for k in ("subdp", "batch"))]
-            cells += [spread([r[name] / r["subdp"] for r in repeats], 1) for name in others]
-            print("  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)), flush=True)
+            rows += one_cell(kind, n, sentences, decoders, options.repeats)
+    give(rows, options.json)
 
 
 if __name__ == "__main__":

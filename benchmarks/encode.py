@@ -1,36 +1,30 @@
-"""How fast words become vectors and how fast they are read back: one run, all ratios from it.
+"""How fast words become vectors and how fast they are read back.
 
-    python benchmarks/encode.py TREEBANK.conllu                     # a sample of 400 sentences, a minute or two
+    python benchmarks/encode.py TREEBANK.conllu                     # a sample of 400 sentences, some minutes
     python benchmarks/encode.py TREEBANK.conllu --sentences 100000  # all of it
     python benchmarks/encode.py TREEBANK.conllu --encoder xlm-roberta-base
 
-The naive loop is what one writes first: a sentence at a time through tokenizer and model, all hidden states. Rounds of
-both alternate and the best of each counts, so that whatever else the machine does matters little. Features are read
-back in batches of 5,000 words in random order, as training does, through a store opened anew.
+The peer is the loop that one writes first: a sentence at a time through tokenizer and model, all hidden states.
+Features are read back in batches of 5,000 words in random order, as training does, through a store opened anew; there
+the other side is encoding and storing them.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 import tempfile
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
 
+from measure import Row, alternate, arguments, compare, give, say, seconds
 from subdp.encode import Encoder
 from subdp.features import FeatureStore, store_sizes
 from subdp.treebank import read_conllu
 
 Sentences = list[Sequence[str]]
-
-
-def seconds(run: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
 
 
 def one_at_a_time(encoder: Encoder, sentences: Sentences) -> None:
@@ -66,55 +60,59 @@ def read(store: FeatureStore, sentences: Sentences) -> None:
         store.batch(batch)
 
 
-def compare_encoding(encoder: Encoder, sentences: Sentences, rounds: int) -> None:
+def compare_encoding(encoder: Encoder, sentences: Sentences, repeats: int) -> list[Row]:
     words = sum(map(len, sentences))
     middle = encoder.layers // 2 + 1
+    naive = "transformers one sentence at a time"
     ways: dict[str, Callable[[], None]] = {
-        "one sentence at a time, all layers": lambda: one_at_a_time(encoder, sentences),
-        "encode, all layers": lambda: encode(encoder, sentences),
-        f"encode, layer {middle} alone": lambda: encode(encoder, sentences, [middle]),
+        "all layers": lambda: encode(encoder, sentences),
+        f"layer {middle} alone": lambda: encode(encoder, sentences, [middle]),
+        naive: lambda: one_at_a_time(encoder, sentences),
     }
     encode(encoder, sentences[:20])
-    best = dict.fromkeys(ways, float("inf"))
-    for _ in range(rounds):
-        best = {name: min(best[name], seconds(run)) for name, run in ways.items()}
-    naive = next(iter(best.values()))
-    print(f"{'':40}{'words/s':>10}{'ratio':>8}")
-    for name, took in best.items():
-        print(f"{name:40}{words / took:10,.0f}{naive / took:8.2f}")
+    times = alternate(ways, repeats, warm=False)
+    rows = []
+    for name in [name for name in ways if name != naive]:
+        both = {way: times[way] for way in (name, naive)}
+        rows += compare(f"encode, {name}", both, unit="words/s", figure=lambda taken: words / taken, ours=name)
+    return rows
 
 
-def measure_store(encoder: Encoder, layers: Sequence[int], sentences: Sentences) -> None:
+def measure_store(encoder: Encoder, layers: Sequence[int], sentences: Sentences, repeats: int) -> list[Row]:
+    """Reading back beside encoding; the size goes to standard error."""
     words = sum(map(len, sentences))
-    with tempfile.TemporaryDirectory() as root:
-        adding = seconds(lambda: FeatureStore(encoder, layers, Path(root)).add(sentences))
-        opening = seconds(lambda: FeatureStore(encoder, layers, Path(root)))
-        store = FeatureStore(encoder, layers, Path(root))
-        reading = min(seconds(lambda: read(store, sentences)) for _ in range(3))
-        size = store_sizes(Path(root))[0].bytes
-    print(f"{f'layers {layers[0]} to {layers[-1]}':20}{size / 1e6:8,.0f}{size / words:12,.0f}", end="")
-    print(f"{words / adding:10,.0f}{opening:9.2f}{words / reading:12,.0f}{adding / reading:10,.0f}")
+    adding, reading = list[float](), list[float]()
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory() as root:
+            store = FeatureStore(encoder, layers, Path(root))
+            adding.append(seconds(partial(store.add, sentences)))
+            opening = seconds(partial(FeatureStore, encoder, layers, Path(root)))
+            store = FeatureStore(encoder, layers, Path(root))
+            read(store, sentences)
+            reading.append(seconds(partial(read, store, sentences)))
+            size = store_sizes(Path(root))[0].bytes
+    name = f"layers {layers[0]} to {layers[-1]}"
+    say(f"the store, {name}: {size / 1e6:,.0f} MB, {size / words:,.0f} bytes a word, opened in {opening:.2f} s")
+    times = {"subdp": reading, "encoding and storing them": adding}
+    return compare(f"read features back, {name}", times, unit="words/s", figure=lambda taken: words / taken)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__)
     parser.add_argument("treebank", type=Path)
     parser.add_argument("--sentences", type=int, default=400)
     parser.add_argument("--encoder", default="bundled")
-    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    start = time.perf_counter()
     encoder = Encoder.load(options.encoder)
-    took = time.perf_counter() - start
-    print(f"{encoder.name} on {encoder.model.device}, {torch.get_num_threads()} threads, loaded in {took:.1f} s")
+    say(f"{encoder.name} on {encoder.model.device}, {torch.get_num_threads()} threads")
     # In random order, as the first sentences of a treebank need not be like the others; each once.
     found = list(dict.fromkeys(sentence.words for sentence in read_conllu(options.treebank)))
     sentences: Sentences = random.Random(0).sample(found, min(options.sentences, len(found)))
-    print(f"{len(sentences):,} sentences, {sum(map(len, sentences)):,} words\n")
-    compare_encoding(encoder, sentences, options.rounds)
-    print(f"\n{'the store':20}{'MB':>8}{'bytes/word':>12}{'add w/s':>10}{'open s':>9}{'read w/s':>12}{'read/add':>10}")
+    say(f"{len(sentences):,} sentences, {sum(map(len, sentences)):,} words")
+    rows = compare_encoding(encoder, sentences, options.repeats)
     for layers in (range(encoder.layers // 4, encoder.layers * 5 // 6 + 1), range(encoder.layers + 1)):
-        measure_store(encoder, layers, sentences)
+        rows += measure_store(encoder, layers, sentences, options.repeats)
+    give(rows, options.json)
 
 
 if __name__ == "__main__":

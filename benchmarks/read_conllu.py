@@ -1,24 +1,22 @@
-"""How fast CoNLL-U is read, beside other readers: all ratios from one run.
+"""How fast CoNLL-U is read, beside other readers.
 
     python benchmarks/read_conllu.py en_ewt-ud-train.conllu
-    pip install conllu pyconll==3.3.1       # the others; one that is missing is skipped
 
-Every reader goes through the whole file, sentence by sentence. Ours also checks every id, head and tree.
+Every reader goes through the whole file, sentence by sentence. Ours also checks every id, head and tree. The others,
+conllu and pyconll 3, are in `peers.txt`; one that is not installed is left out.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-import sys
-import time
 from collections.abc import Callable
+from functools import partial
 
-import numpy as np
-
+from measure import alternate, arguments, compare, give, say
 from subdp.treebank import read_conllu
 
-REPEATS = 5
+AIMS = {"conllu": 10.0, "pyconll": 3.0}
 
 
 def ours(path: str) -> int:
@@ -36,31 +34,20 @@ def with_pyconll(path: str) -> int:
     return sum(token.id.isdecimal() for sentence in sentences for token in sentence)
 
 
-def seconds(read: Callable[[str], int], path: str) -> float:
-    start = time.perf_counter()
-    read(path)
-    return time.perf_counter() - start
-
-
 def main() -> None:
-    path = sys.argv[1]
-    readers = {"subdp": ours}
+    parser = arguments(__doc__)
+    parser.add_argument("treebank")
+    options = parser.parse_args()
+    readers: dict[str, Callable[[], int]] = {"subdp": partial(ours, options.treebank)}
     for name, reader in (("conllu", with_conllu), ("pyconll", with_pyconll)):
         if importlib.util.find_spec(name) is None:
-            print(f"{name} is not installed: skipped")
+            say(f"{name} is not installed: left out")
         else:
-            readers[name] = reader
-    words = {name: reader(path) for name, reader in readers.items()}
+            readers[name] = partial(reader, options.treebank)
+    words = {name: reader() for name, reader in readers.items()}
     assert len(set(words.values())) == 1, f"the readers disagree on the number of words: {words}"
-    times: dict[str, list[float]] = {name: [] for name in readers}
-    for _ in range(REPEATS):
-        for name, reader in readers.items():
-            times[name].append(seconds(reader, path))
-    for name, values in times.items():
-        low, middle, high = np.percentile(values, [25, 50, 75])
-        ratio = np.median(np.array(values) / np.array(times["subdp"]))
-        rate = f"{words[name] / middle:>9,.0f} words/s"
-        print(f"{name:8} {middle:7.3f} s ({low:.3f}–{high:.3f})   {rate}   {ratio:5.1f} × ours")
+    times = alternate(readers, options.repeats, warm=False)
+    give(compare(f"read CoNLL-U, {words['subdp']:,} words", times, aims=AIMS), options.json)
 
 
 if __name__ == "__main__":

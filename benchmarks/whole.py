@@ -1,0 +1,119 @@
+"""The whole method, from a treebank and translated pairs to a parser, beside supar and simalign glued by a script.
+
+    python benchmarks/whole.py --treebank en.conllu --bitext en.txt de.txt --test de-test.conllu    # some hours
+    python benchmarks/whole.py … --sentences 50 --pairs 20 --epochs 1 --repeats 1                   # a minute: a try
+
+Both start as new processes with nothing computed before (no cache of features; the encoder's model folder is there),
+with the same sentences, pairs, encoder, sizes, epochs (none stops early) and threads. Ours is `subdp run`, theirs
+`glue.py`; both end with the test set parsed and scored. `--sentences 0` takes the whole treebank.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from measure import alternate, arguments, compare, give, say, script
+from subdp.bitext import read_bitext
+from subdp.bundled import bundled_encoder
+from subdp.config import Settings
+from subdp.treebank import read_conllu, write_conllu
+
+PEER = "supar + simalign + torch, glued"
+AIM = 5.0
+
+
+def prepare(options: Any, folder: Path) -> Settings:
+    """Write the sample of the treebank, of the pairs, and the settings, the same for both."""
+    sentences = list(read_conllu(options.treebank))
+    if options.sentences:
+        sentences = random.Random(0).sample(sentences, min(options.sentences, len(sentences)))
+    write_conllu(sentences, str(folder / "treebank.conllu"))
+    pairs = read_bitext(*options.bitext)
+    pairs = pairs.sample(min(options.pairs, len(pairs)), seed=1)
+    lines = [f"{' '.join(pair.source)}\t{' '.join(pair.target)}\n" for pair in pairs]
+    (folder / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
+    changes = {"epochs": options.epochs, "patience": options.epochs} if options.epochs else {"patience": 1000}
+    settings = Settings.resolve(flags={"train": changes, "adapt": changes})
+    (folder / "settings.toml").write_text(settings.as_toml(), encoding="utf-8")
+    words = sum(map(len, sentences)), sum(pairs.words)
+    say(f"{len(sentences):,} sentences ({words[0]:,} words), {len(pairs):,} pairs ({words[1]:,} words)")
+    return settings
+
+
+def inputs(folder: Path, options: Any) -> list[str]:
+    """The flags that both commands have."""
+    files = {"--treebank": folder / "treebank.conllu", "--bitext": folder / "pairs.tsv"}
+    found = [str(part) for pair in files.items() for part in pair]
+    found += ["--test", str(options.test)] if options.test else []
+    return [*found, *(["--encoder", options.encoder] if options.encoder != "bundled" else [])]
+
+
+def fresh_cache(folder: Path) -> dict[str, str]:
+    """The environment for a run that finds no features, but the bundled encoder's model folder."""
+    cache = folder / "cache"
+    shutil.rmtree(cache, ignore_errors=True)
+    cache.mkdir()
+    (cache / "encoders").symlink_to(bundled_encoder().parent.resolve())
+    return {**os.environ, "SUBDP_CACHE": str(cache), "SUBDP_QUIET": "1", "TRANSFORMERS_VERBOSITY": "error"}
+
+
+def ours(folder: Path, options: Any) -> None:
+    """`subdp run`, in a new folder."""
+    output = folder / "run"
+    shutil.rmtree(output, ignore_errors=True)
+    command = [script("subdp"), "run", *inputs(folder, options), "-o", str(output)]
+    command += ["--config", str(folder / "settings.toml"), "--tokenized", "--json"]
+    found = json.loads(call(command, fresh_cache(folder)))
+    if found["scores"]:
+        say(f"subdp: UAS {found['scores']['subdp']['uas']:.1f}, LAS {found['scores']['subdp']['las']:.1f}")
+
+
+def theirs(folder: Path, options: Any) -> None:
+    """The script that glues supar and simalign."""
+    script = Path(__file__).with_name("glue.py")
+    command = [sys.executable, str(script), *inputs(folder, options), "--settings", str(folder / "settings.toml")]
+    found = json.loads(call(command, fresh_cache(folder)).splitlines()[-1])
+    parts = ", ".join(f"{name} {taken:.0f} s" for name, taken in found["seconds"].items())
+    scores = f"UAS {found['uas']:.1f}, LAS {found['las']:.1f}; " if "uas" in found else ""
+    say(f"{PEER}: {scores}{parts}")
+
+
+def call(command: list[str], environment: dict[str, str]) -> str:
+    """Run a command; what it says is shown only if it fails."""
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}\nfailed:\n{done.stderr}")
+    return done.stdout
+
+
+def main() -> None:
+    parser = arguments(__doc__)
+    parser.add_argument("--treebank", required=True)
+    parser.add_argument("--bitext", nargs="+", required=True, help="one file of pairs, or two files of lines")
+    parser.add_argument("--test", help="gold trees of the target language")
+    parser.add_argument("--sentences", type=int, default=2000, help="of the treebank, at random; 0 for all")
+    parser.add_argument("--pairs", type=int, default=2000)
+    parser.add_argument("--epochs", type=int, default=0, help="of both trainings; 0 for the preset's")
+    parser.add_argument("--encoder", default="bundled")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        settings = prepare(options, folder)
+        ways = {"subdp": partial(ours, folder, options), PEER: partial(theirs, folder, options)}
+        times = alternate(ways, options.repeats, warm=False)
+    epochs = f"{settings.train.epochs} + {settings.adapt.epochs} epochs"
+    work = f"whole method, {options.sentences or 'all'} sentences + {options.pairs} pairs, {epochs}"
+    give(compare(work, times, aims={PEER: AIM}), options.json)
+
+
+if __name__ == "__main__":
+    main()
