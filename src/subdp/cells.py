@@ -33,7 +33,7 @@ from subdp.silver_part import SilverPart
 from subdp.similarity import FileAligner, SimilarityAligner
 from subdp.stages import write_json
 from subdp.store import Silver
-from subdp.treebank import Sentence
+from subdp.treebank import Sentence, trees_hash
 
 Say = Callable[[str], None]
 
@@ -100,19 +100,15 @@ class Bench:
     @cached_property
     def encoder(self) -> Encoder:
         """One encoder for all parsers and for alignment."""
-        return (
-            self.parser("en", 1).encoder
-            if self.grid.options.encoder is None
-            else Encoder.load(self.grid.options.encoder)
-        )
+        name = self.grid.options.encoder
+        return self.parser("en", 1).encoder if name is None else Encoder.load(name)
 
     @cached_property
     def store(self) -> FeatureStore:
         """One store of features for all parsers and for alignment."""
-        layers = self.grid.settings.network.layers
-        return (
-            self.parser("en", 1).features if self.grid.options.encoder is None else FeatureStore(self.encoder, layers)
-        )
+        if self.grid.options.encoder is None:
+            return self.parser("en", 1).features
+        return FeatureStore(self.encoder, self.grid.settings.network.layers)
 
     def possible(self, cell: Cell) -> bool:
         """Whether there is bitext enough."""
@@ -122,9 +118,9 @@ class Bench:
         """The file of a cell's result."""
         parsers = [self._source(cell, source).fingerprint for source in cell.system.sources]
         bitext = [self.bitext(cell.language, source).fingerprint for source in cell.system.sources]
-        gold = _hash([tree for split in ("dev", "test") for tree in self.gold(cell.language, split)])
+        gold = trees_hash([tree for split in ("dev", "test") for tree in self.gold(cell.language, split)])
         more = cell.system.sources if "treebanks" in cell.system.method else ()
-        facts = depends_on(self.grid, parsers, bitext, gold, [_hash(self._treebank(source)) for source in more])
+        facts = depends_on(self.grid, parsers, bitext, gold, [trees_hash(self._treebank(source)) for source in more])
         return self.output / "cells" / f"{cell.key(facts)}.json"
 
     def prepare(self, cell: Cell) -> None:
@@ -196,8 +192,8 @@ class Bench:
         made_from = [
             as_dict(settings.network),
             as_dict(settings.train),
-            _hash(trees),
-            _hash(dev),
+            trees_hash(trees),
+            trees_hash(dev),
             self.encoder.fingerprint,
         ]
         name = f"{language}-{seed}-{hashlib.sha256(repr(made_from).encode()).hexdigest()[:12]}"
@@ -245,10 +241,3 @@ class Bench:
 def _counted(alignment: Alignment, advance: Callable[..., None]) -> Alignment:
     advance(1)
     return alignment
-
-
-def _hash(trees: Sequence[Sentence]) -> str:
-    digest = hashlib.sha256()
-    for tree in trees:
-        digest.update(f"{tree.conllu}\n\n".encode())
-    return digest.hexdigest()

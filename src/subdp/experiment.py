@@ -220,7 +220,7 @@ def read_result(path: Path, cell: Cell, splits: Sequence[Split]) -> Result | Non
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         counts = {split: [SentenceCounts(*one) for one in rows] for split, rows in found.pop("counts").items()}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return Result(cell, counts, found) if set(splits) <= set(counts) else None
 

@@ -39,7 +39,9 @@ from subdp.similarity import Aligner, FileAligner, SimilarityAligner, find_align
 from subdp.softtree import SoftTree
 from subdp.store import SHARD, Silver, SilverPair
 from subdp.train import Examples, batches, train
-from subdp.treebank import Sentence
+from subdp.treebank import Sentence, trees_hash
+
+_HELD_OUT = 0.1  # The share of what is adapted to that chooses the epoch instead.
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,11 @@ class Parser:
             title="training the parser",
         )
         made = {
-            "trained_on": {"sentences": len(sentences), "words": sum(examples.lengths), "sha256": _hash(sentences)},
+            "trained_on": {
+                "sentences": len(sentences),
+                "words": sum(examples.lengths),
+                "sha256": trees_hash(sentences),
+            },
             "seed": seed,
             "training": as_dict(settings.train),
             "epochs": history.epoch,
@@ -169,7 +175,7 @@ class Parser:
             bitext, gold = with_trees(bitext, trees, same_words=isinstance(align, FileAligner))
             check_trees(gold, self.label_names)
         made_from = {"parser": self.fingerprint, "bitext": bitext.fingerprint, "aligner": repr(align)}
-        made_from |= {} if gold is None else {"trees": _hash(gold)}
+        made_from |= {} if gold is None else {"trees": trees_hash(gold)}
         if folder is None:
             key = hashlib.sha256(repr((sorted(made_from.items()), keep)).encode()).hexdigest()[:32]
             folder = cache_folder() / "silver" / key
@@ -209,7 +215,7 @@ class Parser:
         *,
         settings: Settings | None = None,
         seed: int = 1,
-        held_out: float = 0.1,
+        held_out: float = _HELD_OUT,
         folder: Path | None = None,
         about: dict[str, Any] | None = None,
     ) -> Parser:
@@ -234,27 +240,19 @@ class Parser:
         return self._adapted(examples, test, settings, seed, folder, made)
 
     def adapt_to_trees(
-        self,
-        trees: Iterable[Sentence],
-        *,
-        settings: Settings | None = None,
-        seed: int = 1,
-        held_out: float = 0.1,
-        folder: Path | None = None,
-        about: dict[str, Any] | None = None,
+        self, trees: Iterable[Sentence], *, settings: Settings, seed: int = 1, folder: Path | None = None
     ) -> Parser:
         """Train a copy of this parser on trees, in all else as `adapt`; a word whose head is unknown gives no loss."""
-        settings = Settings.resolve() if settings is None else settings
         sentences = list(trees)
         if not sentences:
             raise SubdpError("there are no trees to learn from")
         self.features.add(tree.words for tree in sentences)
         order = np.random.default_rng(seed).permutation(len(sentences)).tolist()
-        apart = round(held_out * len(sentences))
+        apart = round(_HELD_OUT * len(sentences))
         ids = {name: number for number, name in enumerate(self.label_names)}
         examples = TreeExamples(self.features, [sentences[index] for index in order[apart:]], ids)
         known = sum(head >= 0 for tree in sentences for head in tree.heads)
-        made = {"adapted_on": {"trees": len(sentences), "known_heads": known}, **(about or {})}
+        made = {"adapted_on": {"trees": len(sentences), "known_heads": known}}
         test = replace(examples, sentences=[sentences[index] for index in order[:apart]])
         return self._adapted(examples, test, settings, seed, folder, made)
 
@@ -329,10 +327,3 @@ def mean_loss(network: Biaffine, examples: Examples, batch_words: int = 2000) ->
     with torch.inference_mode():
         parts = batches(examples.lengths, batch_words, seed=0)
         return sum(examples.loss(network, part).item() for part in parts) / sum(examples.lengths)
-
-
-def _hash(sentences: Iterable[Sentence]) -> str:
-    digest = hashlib.sha256()
-    for sentence in sentences:
-        digest.update(f"{sentence.conllu}\n\n".encode())
-    return digest.hexdigest()

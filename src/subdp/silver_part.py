@@ -10,9 +10,9 @@ from subdp.store import Silver, SilverPair
 
 
 class SilverPart(Silver):
-    """The pairs of a store with these numbers; with `links`, one alignment for each pair of the whole store."""
+    """The pairs of a store with these numbers, each with its alignment in `links`, which has one for every pair."""
 
-    def __init__(self, silver: Silver, indices: Sequence[int], links: Sequence[Alignment] | None = None):
+    def __init__(self, silver: Silver, indices: Sequence[int], links: Sequence[Alignment]):
         self.folder, self.keep, self.label_names = silver.folder, silver.keep, silver.label_names
         self.made_from = {**silver.made_from, "pairs": len(indices)}
         self._silver, self._indices, self._links = silver, indices, links
@@ -24,8 +24,7 @@ class SilverPart(Silver):
         if not 0 <= index < len(self):
             raise IndexError(index)
         number = self._indices[index]
-        pair = self._silver[number]
-        return pair if self._links is None else replace(pair, alignment=self._links[number])
+        return replace(self._silver[number], alignment=self._links[number])
 
     def targets(self) -> list[tuple[str, ...]]:
         targets = self._silver.targets()

@@ -147,7 +147,7 @@ class SimilarityAligner:
             self.encoder.check_layers([self.layer])
 
     def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
-        """One alignment for each pair, as a stream; both sides go through the encoder together."""
+        """One alignment for each pair, as a stream; with a store, what it lacks of all pairs is added to it first."""
         layer = default_layer(self.encoder.layers) if self.layer is None else self.layer
         stored = self.store is not None and layer in self.store.layers
         stream = iter(pairs)

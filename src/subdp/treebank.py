@@ -7,6 +7,7 @@ column survive; words, heads and labels are read off it once and checked. Import
 from __future__ import annotations
 
 import gzip
+import hashlib
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -270,3 +271,11 @@ def _sound(heads: tuple[int, ...], any_roots: bool) -> bool:
         if settled[head] == word:
             return False
     return True
+
+
+def trees_hash(sentences: Iterable[Sentence]) -> str:
+    """The sha256 of sentences with all that their CoNLL-U says, in order: what was made from others is made anew."""
+    digest = hashlib.sha256()
+    for sentence in sentences:
+        digest.update(f"{sentence.conllu}\n\n".encode())
+    return digest.hexdigest()
