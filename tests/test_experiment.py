@@ -175,7 +175,7 @@ def test_several_sources_teach_one_target(data: Path, output: Path, options: Exp
     results = run_grid(_grid("multisource", options, "de"), Corpora(data, PARTS, 0), output, lambda _: None)
     names = [result.cell.system.name for result in results]
     alone = ["DT en", "DT es", "DT fr", "SubDP en", "SubDP es", "SubDP fr"]
-    assert names == [*alone, "DT all", "SubDP all", "DT all, SubDP init."]
+    assert names == [*alone, "DT all", "SubDP all", "SubDP all, averaged", "DT all, SubDP init."]
 
 
 def _result(language: str, system: str, seed: int, right: int) -> Result:
@@ -208,7 +208,7 @@ def test_the_transfer_table_shows_the_papers_numbers_and_names_the_encoder() -> 
 
 
 def test_all_four_files_are_written(tmp_path: Path) -> None:
-    files = write_report("bitext-size", [*RESULTS, _result("de", "50", 1, 6)], ("dev",), tmp_path)
+    files = write_report("bitext-size", [*RESULTS, _result("de", "50", 1, 6)], ("dev",), tmp_path, "bitext-size")
     assert [path.suffix for path in files] == [".md", ".tex", ".csv", ".png"]
     assert (tmp_path / "bitext-size.png").read_bytes().startswith(b"\x89PNG")
     assert table_csv(RESULTS).count("\n") == 1 + 2 * len(RESULTS)

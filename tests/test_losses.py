@@ -12,7 +12,16 @@ import torch
 from torch import Tensor
 
 from subdp.config import LOSSES, LossConfig
-from subdp.losses import Projected, complete, project_batch, soft_loss, soften, tree_loss, without_self_loops
+from subdp.losses import (
+    Projected,
+    complete,
+    mean_of_sources,
+    project_batch,
+    soft_loss,
+    soften,
+    tree_loss,
+    without_self_loops,
+)
 
 PAPER = LOSSES["paper"]
 
@@ -153,3 +162,15 @@ def test_completion_gives_the_missing_mass_to_the_teacher_and_no_more() -> None:
     torch.testing.assert_close(half.arcs[0, 2], torch.tensor([0.25, 0.25, 0]))
     none = complete(_projected(arcs, labels), own, own_labels, torch.zeros(1, 3))
     torch.testing.assert_close(none.arcs, arcs)
+
+
+def test_the_mean_over_sources_weighs_labels_by_the_arcs_they_come_with() -> None:
+    arcs = torch.tensor([[[0.0, 0.0], [0.6, 0.0]], [[0.0, 0.0], [0.2, 0.0]], [[0.0, 0.0], [0.9, 0.0]]])
+    labels = torch.full((3, 2, 2, 2), 0.5)
+    labels[0, 1, 0], labels[1, 1, 0] = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
+    linked = torch.tensor([[True, True], [True, False], [True, False]])
+    mean = mean_of_sources(Projected(arcs, labels, linked), torch.tensor([0, 0, 1]), 2)
+    assert mean.arcs[:, 1, 0].tolist() == pytest.approx([0.4, 0.9])
+    assert mean.labels[0, 1, 0].tolist() == pytest.approx([0.75, 0.25], abs=1e-5)
+    assert mean.labels[0, 1, 1].tolist() == pytest.approx([0.5, 0.5])
+    assert mean.linked.tolist() == [[True, True], [True, False]]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from subdp.align import Alignment, write_alignments
 from subdp.bitext import Bitext, Report
@@ -68,6 +69,20 @@ def test_distributions_are_soft_trees_in_the_order_of_the_sentences(source: Pars
     assert [tree.words for tree in trees] == sentences
     for tree in trees:
         np.testing.assert_allclose(tree.coverage, 1, atol=1e-3)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_the_number_of_threads_changes_neither_order_nor_trees_nor_itself(source: Parser, threads: int) -> None:
+    gold = [tree for tree, _, _ in toy_pairs(400, seed=9)]
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        parsed = list(source.parse(iter(gold)))
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert [tree.words for tree in parsed] == [tree.words for tree in gold]
+    assert sum(tree.heads == true.heads for tree, true in zip(parsed, gold, strict=True)) > 380
 
 
 def test_parsing_streams_and_keeps_all_but_the_tree(source: Parser) -> None:

@@ -18,4 +18,4 @@ def hard_trees(silver: Silver) -> Iterator[Sentence]:
 
 def own_trees(parser: Parser, silver: Silver) -> Iterator[Sentence]:
     """What a parser says of the target sentences themselves, for self-training."""
-    return parser.parse(Sentence.of(words) for words in silver.targets())
+    return parser.parse((Sentence.of(words) for words in silver.targets()), remember=True)

@@ -40,9 +40,8 @@ class Scored:
         size, count = self.label_heads.shape[-1], self.label_weight.shape[0]
         by_label = self.label_dependents @ self.label_weight.transpose(0, 1).reshape(size, count * size)
         batch, length = self.arcs.shape[:2]
-        by_label = by_label.reshape(batch, length, count, size)
-        scores = by_label @ self.label_heads.transpose(1, 2)[:, None]  # [B, N+1, L, N+1]
-        return scores.transpose(2, 3).log_softmax(-1)
+        scores = by_label.reshape(batch, length * count, size) @ self.label_heads.transpose(1, 2)
+        return scores.reshape(batch, length, count, length).transpose(2, 3).log_softmax(-1)
 
     def labels_at(self, heads: Tensor) -> Tensor:
         """log P(label | head → dependent) for one head of each word. Shape: heads [B, N+1] → [B, N+1, L]."""

@@ -26,7 +26,7 @@ from subdp.encode import Encoder
 from subdp.errors import SubdpError
 from subdp.experiment import Cell, Grid, Links, Result, adapt_settings, as_json, depends_on, read_result
 from subdp.features import FeatureStore
-from subdp.multisource import JoinedSilver, with_labels
+from subdp.multisource import AveragedSilver, JoinedSilver, with_labels
 from subdp.parser import Parser
 from subdp.progress import progress
 from subdp.silver_part import SilverPart
@@ -175,7 +175,9 @@ class Bench:
             silver = self.silver(cell.language, source, self._source_seed(cell))
             chosen = sorted(bitext.drawn(cell.seed)[: cell.system.pairs])
             parts.append(SilverPart(silver, chosen, self.links(cell.language, source, cell.system.links)))
-        return parts[0] if len(parts) == 1 else JoinedSilver(parts)
+        if len(parts) == 1:
+            return parts[0]
+        return AveragedSilver(parts) if cell.system.averaged else JoinedSilver(parts)
 
     def _source(self, cell: Cell, language: str) -> Parser:
         return self.parser(language, self._source_seed(cell))

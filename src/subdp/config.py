@@ -102,10 +102,10 @@ class Preset:
 PRESETS: dict[PresetName, Preset] = {
     "paper": Preset(adapt=TrainConfig(epochs=30, lr=5e-4)),
     "small": Preset(
-        network=NetworkConfig(layers=tuple(range(3, 11)), features=300, lstm=200, lstm_layers=2, arc=300),
-        train=TrainConfig(epochs=20, patience=5, decay_steps=400, batch_words=2000, average=0.995),
+        network=NetworkConfig(layers=tuple(range(9)), features=300, lstm=200, lstm_layers=2, arc=300),
+        train=TrainConfig(epochs=22, patience=5, decay_steps=800, batch_words=1000, average=0.997),
         adapt=TrainConfig(
-            epochs=10, patience=3, lr=1e-3, decay_steps=500, batch_words=2000, least_batches=30, average=0.97
+            epochs=10, patience=3, lr=1e-3, decay_steps=500, batch_words=1000, least_batches=30, average=0.97
         ),
     ),
 }

@@ -10,7 +10,9 @@ One pass serves both users: the parser's word features (`features.py`) and the a
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -25,8 +27,9 @@ from torch import Tensor, nn
 from subdp.bundled import FINGERPRINT, bundled_encoder
 from subdp.errors import SubdpError, counted
 from subdp.pretrained import find_folder, hash_folder, load_folder
+from subdp.threads import side_by_side
 
-_BATCH = {"cpu": 512, "cuda": 8192}  # Subwords in a batch, padding included. More is no faster on a CPU.
+_BATCH = {"cpu": 512, "cuda": 8192}  # Subwords in a batch, padding included. More is no faster on one core.
 _SHORTEST = 0.9  # Of a batch's longest sentence: the rest would be padding.
 _HELD_BYTES = 256 << 20  # What a chunk's results may take, while they wait to go out in the order they came in.
 _MOST_WORDS = 16384  # In a chunk: enough that sorting by length leaves hardly any padding.
@@ -79,6 +82,10 @@ class Encoder:
         self.model, self.tokenizer = model.eval().requires_grad_(False), tokenizer
         self.blocks = _find_blocks(model)
         self.layers: int = len(self.blocks)
+        self._run_here = _Run()
+        self.blocks[0].register_forward_pre_hook(lambda _, inputs: self._keep(0, inputs))
+        for layer, block in enumerate(self.blocks, start=1):
+            block.register_forward_hook(lambda _, __, output, layer=layer: self._keep(layer, output))
         self.hidden: int = model.config.hidden_size
         self.window = _window(model, tokenizer)
         self.prefix, self.suffix = special_ids(tokenizer)
@@ -88,6 +95,7 @@ class Encoder:
         # Byte-level tokenizers cut a word that follows a space differently; the others mark its start themselves.
         self._before = "" if _ids(tokenizer, "a") == _ids(tokenizer, " a") else " "
         self._subwords: dict[str, list[int]] = {}
+        self._one_at_a_time = threading.Lock()  # Tokenizers mind being called from two threads.
         # What stands for a word that the tokenizer makes nothing of.
         known = (tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.eos_token_id, 0)
         self._nothing: int = next(number for number in known if number is not None)
@@ -148,7 +156,8 @@ class Encoder:
         room = self.window - len(self.prefix) - len(self.suffix)
         spans = [span for number, (ids, _) in enumerate(split) for span in _spans(number, len(ids), room)]
         spans.sort(key=lambda span: span.end - span.start, reverse=True)
-        for batch in _batches(spans, self.window - room, _BATCH.get(self.model.device.type, 4096)):
+
+        def run(batch: list[_Span]) -> None:
             rows = [[*self.prefix, *split[span.sentence][0][span.start : span.end], *self.suffix] for span in batch]
             states = self._states(rows, layers)
             for row, span in enumerate(batch):
@@ -156,6 +165,9 @@ class Encoder:
                 for number, state in enumerate(states):
                     kept = state[row, span.keep_start + move : span.keep_end + move]
                     vectors[span.sentence][number, span.keep_start : span.keep_end] = kept
+
+        batches = _batches(spans, self.window - room, _BATCH.get(self.model.device.type, 4096))
+        side_by_side(run, batches, self.model.device)
         for (_, lengths), sentence_vectors in zip(split, vectors, strict=True):
             ends = np.cumsum(lengths, dtype=np.int32)
             yield Encoded(sentence_vectors, ends - np.asarray(lengths, np.int32), ends - 1)
@@ -165,13 +177,14 @@ class Encoder:
 
         Words are cut one by one, which is what a tokenizer does with words given as such, and remembered.
         """
-        known = self._subwords
-        if len(known) > _REMEMBERED_WORDS:
-            known.clear()
-        new = list({word: None for words in sentences for word in words if word not in known})
-        if new:
-            cuts = _ids(self.tokenizer, [self._before + word for word in new])
-            known.update((word, cut or [self._nothing]) for word, cut in zip(new, cuts, strict=True))
+        with self._one_at_a_time:
+            if len(self._subwords) > _REMEMBERED_WORDS:
+                self._subwords = {}
+            known = self._subwords
+            new = list({word: None for words in sentences for word in words if word not in known})
+            if new:
+                cuts = _ids(self.tokenizer, [self._before + word for word in new])
+                known.update((word, cut or [self._nothing]) for word, cut in zip(new, cuts, strict=True))
         split = []
         for words in sentences:
             cuts = [known[word] for word in words]
@@ -193,26 +206,30 @@ class Encoder:
 
         *Shape:* `ids`, `mask` [rows, length] → [rows, length, hidden] for each layer.
         """
-        states: dict[int, Tensor] = {}
-        top = max(layers)
-
-        def keep(layer: int, state: Any) -> None:
-            states[layer] = state[0] if isinstance(state, tuple) else state
-            if layer == top < self.layers:
-                raise _EnoughError
-
-        hooks = [self.blocks[0].register_forward_pre_hook(lambda _, inputs: keep(0, inputs))]
-        for layer, block in enumerate(self.blocks[:top], start=1):
-            hooks.append(block.register_forward_hook(lambda _, __, output, layer=layer: keep(layer, output)))
+        run = self._run_here
+        run.states, run.top = {}, max(layers)
         try:
-            # After the last block there may be one more normalisation: the last layer is what the model gives out.
-            states[self.layers] = self.model(input_ids=ids, attention_mask=mask).last_hidden_state
-        except _EnoughError:
-            pass
+            with suppress(_EnoughError):
+                # After the last block there may be another normalisation: the last layer is what the model gives out.
+                run.states[self.layers] = self.model(input_ids=ids, attention_mask=mask).last_hidden_state
+            return [run.states[layer] for layer in layers]
         finally:
-            for hook in hooks:
-                hook.remove()
-        return [states[layer] for layer in layers]
+            run.states = None
+
+    def _keep(self, layer: int, state: Any) -> None:
+        run = self._run_here
+        if run.states is None:  # The model is run by somebody else.
+            return
+        run.states[layer] = state[0] if isinstance(state, tuple) else state
+        if layer == run.top < self.layers:
+            raise _EnoughError
+
+
+class _Run(threading.local):
+    """A run of the model in one thread: the states that it has come to, and the layer at which it may end."""
+
+    states: dict[int, Tensor] | None = None
+    top: int = 0
 
 
 class _EnoughError(Exception):

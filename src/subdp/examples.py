@@ -13,7 +13,7 @@ from torch import Tensor
 from subdp.biaffine import Biaffine
 from subdp.config import LossConfig
 from subdp.features import FeatureStore
-from subdp.losses import Projected, complete, project_batch, soft_loss, tree_loss
+from subdp.losses import Projected, complete, mean_of_sources, project_batch, soft_loss, tree_loss
 from subdp.store import Silver, SilverPair
 from subdp.treebank import UNKNOWN, Sentence
 
@@ -82,7 +82,15 @@ class SoftExamples:
         return soft_loss(scored.arcs, scored.labels(), projected, scored.mask, self.config)
 
     def project(self, pairs: Sequence[SilverPair], device: torch.device) -> Projected:
-        """The projected distributions of a batch, padded. Shape: as `losses.Projected`."""
+        """The projected distributions of a batch, padded; of several sources, their mean. Shape: as `Projected`."""
+        every = [one for pair in pairs for one in (pair, *pair.more)]
+        projected = self._project(every, device)
+        if len(every) == len(pairs):
+            return projected
+        owner = torch.tensor([row for row, pair in enumerate(pairs) for _ in (pair, *pair.more)], device=device)
+        return mean_of_sources(projected, owner, len(pairs))
+
+    def _project(self, pairs: Sequence[SilverPair], device: torch.device) -> Projected:
         count = len(self.silver.label_names)
         source = max(len(pair.source) for pair in pairs) + 1
         target = max(len(pair.target) for pair in pairs) + 1

@@ -65,6 +65,7 @@ class System:
     links: Links = Links()
     pairs: int | None = None
     sources: tuple[str, ...] = ("en",)
+    averaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +212,7 @@ def _multisource_systems(subdp: System, language: str) -> list[System]:
         *(replace(subdp, name=f"SubDP {chosen[0]}", sources=chosen) for chosen in alone),
         System("DT all", "treebanks", sources=sources),
         replace(subdp, name="SubDP all", sources=sources),
+        replace(subdp, name="SubDP all, averaged", sources=sources, averaged=True),
         replace(subdp, name="DT all, SubDP init.", method="subdp then treebanks", sources=sources),
     ]
 

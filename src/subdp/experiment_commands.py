@@ -72,7 +72,8 @@ def experiment(
     folder = Path(output)
     results = run_grid(grid, Corpora(Path(data), options.bitext, options.tatoeba), folder, say)
     give(markdown(name, results, grid.splits))
-    for path in write_report(name, results, grid.splits, folder):
+    stem = name if losses == "default" else f"{name}-{losses}"
+    for path in write_report(name, results, grid.splits, folder, stem):
         say(str(path))
 
 

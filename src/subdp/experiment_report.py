@@ -159,17 +159,19 @@ def _about(results: Sequence[Result]) -> str:
     return f"Encoder: {encoders}{note}. Seeds: {seeds}."
 
 
-def write_report(name: ExperimentName, results: Sequence[Result], splits: Sequence[Split], folder: Path) -> list[Path]:
-    """Write all four; gives back the files. Without matplotlib there is no figure."""
+def write_report(
+    name: ExperimentName, results: Sequence[Result], splits: Sequence[Split], folder: Path, stem: str
+) -> list[Path]:
+    """Write all four as `stem` and their endings; gives back the files. Without matplotlib there is no figure."""
     texts = {"md": markdown(name, results, splits), "tex": latex(name, results, splits), "csv": table_csv(results)}
     written = []
     for ending, text in texts.items():
-        written.append(folder / f"{name}.{ending}")
+        written.append(folder / f"{stem}.{ending}")
         with open_text_output(written[-1]) as write:
             write(text)
     with suppress(ModuleNotFoundError):
         picture = draw(name, Table.of(results, splits[-1]))
-        written.append(folder / f"{name}.png")
+        written.append(folder / f"{stem}.png")
         with open_output(written[-1]) as output:
             output.write(picture)
     return written

@@ -1,6 +1,6 @@
 """The feature store: what a frozen encoder says of a sentence, on disk, so that no sentence is ever encoded twice.
 
-    store = FeatureStore(encoder, layers=range(3, 11))
+    store = FeatureStore(encoder, layers=range(9))
     store.add(sentences)                    # encodes those that are missing, with a progress bar on a terminal
     batch = store.batch(sentences[:250])    # one big copy out of memory-mapped files
 

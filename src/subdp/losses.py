@@ -53,6 +53,21 @@ def project_batch(arcs: Tensor, labels: Tensor, alignment: Tensor, config: LossC
     )
 
 
+def mean_of_sources(projected: Projected, owner: Tensor, count: int) -> Projected:
+    """The mean over projections from several sources onto one target sentence; `owner` [rows] says onto which of them.
+
+    Labels are weighted by the arcs that they come with. Shape: as `Projected`, rows → count.
+    """
+
+    def total(values: Tensor) -> Tensor:
+        return torch.zeros(count, *values.shape[1:], dtype=values.dtype).to(values.device).index_add_(0, owner, values)
+
+    sources = torch.bincount(owner, minlength=count)[:, None, None]
+    weight = (projected.arcs + 1e-6)[..., None]  # alike where no source has an arc
+    labels = total(weight * projected.labels) / total(weight)
+    return Projected(total(projected.arcs) / sources, labels, total(projected.linked.float()) > 0)
+
+
 def soften(probabilities: Tensor, temperature: float) -> Tensor:
     """P^(1/τ), made to sum to what it summed to; τ = 1 changes nothing. Shape: [..., n] → the same."""
     if temperature == 1:

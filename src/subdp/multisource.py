@@ -40,7 +40,7 @@ class JoinedSilver(Silver):
         self._columns = [[index[name] for name in silver.label_names] for silver in silvers]
 
     def __getitem__(self, index: int) -> SilverPair:
-        if not 0 <= index < len(self):
+        if not 0 <= index < self._starts[-1]:
             raise IndexError(index)
         number = next(number for number, end in enumerate(self._starts[1:]) if index < end)
         pair = self._silvers[number][index - self._starts[number]]
@@ -50,6 +50,27 @@ class JoinedSilver(Silver):
 
     def targets(self) -> list[tuple[str, ...]]:
         return [words for silver in self._silvers for words in silver.targets()]
+
+
+class AveragedSilver(JoinedSilver):
+    """Several stores read as one, target sentence by target sentence: what all sources say of one is averaged."""
+
+    def __init__(self, silvers: Sequence[Silver]):
+        super().__init__(silvers)
+        self._of_target: dict[tuple[str, ...], list[int]] = {}
+        for index, words in enumerate(super().targets()):
+            self._of_target.setdefault(words, []).append(index)
+        self._groups = list(self._of_target.values())
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __getitem__(self, index: int) -> SilverPair:
+        first, *more = (super(AveragedSilver, self).__getitem__(number) for number in self._groups[index])
+        return replace(first, more=tuple(more))
+
+    def targets(self) -> list[tuple[str, ...]]:
+        return list(self._of_target)
 
 
 def with_labels(parser: Parser, names: Sequence[str]) -> Parser:

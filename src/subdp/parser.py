@@ -142,15 +142,24 @@ class Parser:
         """For each tokenised sentence, the distributions over heads and labels, as a stream."""
         return self._soft_trees(sentences, self._encode)
 
-    def parse(self, sentences: Iterable[Sentence], *, confidence: bool = False) -> Iterator[Sentence]:
-        """Fill in HEAD and DEPREL, as a stream; all else stays. `confidence` adds probabilities and rivals to MISC."""
-        return self._trees(sentences, self._encode, confidence)
+    def parse(
+        self, sentences: Iterable[Sentence], *, confidence: bool = False, remember: bool = False
+    ) -> Iterator[Sentence]:
+        """Fill in HEAD and DEPREL, as a stream; all else stays. `confidence` adds probabilities and rivals to MISC.
+
+        With `remember`, what the encoder says of the sentences is kept, and not computed if it is there already: for
+        sentences that are parsed by more than one parser. They are all read first.
+        """
+        if not remember:
+            return self._trees(sentences, self._encode, confidence)
+        kept = list(sentences)
+        self.features.add(sentence.words for sentence in kept)
+        return self._trees(kept, self.features.batch, confidence)
 
     def evaluate(self, treebank: Iterable[Sentence], **options: Any) -> Scores:
         """Parse the words of a gold treebank and score the result, as `subdp.evaluate` does."""
         gold = list(treebank)
-        self.features.add(sentence.words for sentence in gold)
-        return evaluate(gold, self._trees(gold, self.features.batch), **options)
+        return evaluate(gold, self.parse(gold, remember=True), **options)
 
     def project(
         self,

@@ -14,6 +14,7 @@ from subdp.biaffine import Biaffine, Scored
 from subdp.decode import decode_batch
 from subdp.encode import Encoder
 from subdp.features import Batch
+from subdp.threads import side_by_side
 from subdp.train import batches
 
 Words = Sequence[str]
@@ -22,7 +23,7 @@ Batcher = Callable[[Sequence[Words]], Batch]
 """From tokenised sentences to the vectors that the network reads: a feature store's `batch`, or an encoder."""
 
 _CHUNK_WORDS = 8000  # Words read ahead, so that sentences of like length go through the network together.
-_BATCH_WORDS = 2000  # Words, with padding, in one pass.
+_BATCH_WORDS = 1000  # Words, with padding, in one pass.
 _Result = TypeVar("_Result")
 
 
@@ -111,12 +112,15 @@ def _in_order(
     network.eval()
     for chunk in _chunks(sentences):
         results: list[Any] = [None] * len(chunk)
-        for indices in batches([len(words) for words in chunk], _BATCH_WORDS, seed=0):
+
+        def run(indices: list[int], chunk: list[Words] = chunk, results: list[Any] = results) -> None:
             chosen = [chunk[index] for index in indices]
             with torch.inference_mode():
                 found = of_batch(network(batcher(chosen)), [len(words) for words in chosen])
             for index, result in zip(indices, found, strict=True):
                 results[index] = result
+
+        side_by_side(run, batches([len(words) for words in chunk], _BATCH_WORDS, seed=0), network.mix.device)
         yield from results
 
 

@@ -45,6 +45,8 @@ _SCHEMA = pa.schema(
 class SilverPair:
     """A sentence pair, its alignment, and the source parser's distributions (or a gold tree) on the source sentence.
 
+    `more` are pairs of the same target sentence with sources in other languages, for a mean over all of them.
+
     Shape: arcs [S+1, S+1], labels [S+1, S+1, L], [dependent, head], ROOT 0.
     """
 
@@ -53,6 +55,7 @@ class SilverPair:
     alignment: Alignment
     arcs: Half
     labels: Half
+    more: tuple[SilverPair, ...] = ()
 
     def tree(self, label_names: tuple[str, ...]) -> SoftTree:
         """What the source parser, or the treebank, said of the source sentence."""
