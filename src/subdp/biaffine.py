@@ -48,8 +48,8 @@ class Scored:
         size, count = self.label_heads.shape[-1], self.label_weight.shape[0]
         chosen = self.label_heads.gather(1, heads[..., None].expand(-1, -1, size))
         by_label = self.label_dependents @ self.label_weight.transpose(0, 1).reshape(size, count * size)
-        scores = by_label.reshape(*heads.shape, count, size) @ chosen[..., None]
-        return scores.squeeze(-1).log_softmax(-1)
+        scores = (by_label.reshape(*heads.shape, count, size) * chosen[..., None, :]).sum(-1)
+        return scores.log_softmax(-1)
 
 
 class Biaffine(nn.Module):

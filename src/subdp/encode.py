@@ -29,7 +29,7 @@ from subdp.errors import SubdpError, counted
 from subdp.pretrained import find_folder, hash_folder, load_folder
 from subdp.threads import side_by_side
 
-_BATCH = {"cpu": 512, "cuda": 8192}  # Subwords in a batch, padding included. More is no faster on one core.
+_BATCH = {"cpu": 1024, "cuda": 8192}  # Subwords in a batch, padding included. More is no faster on one core.
 _SHORTEST = 0.9  # Of a batch's longest sentence: the rest would be padding.
 _HELD_BYTES = 256 << 20  # What a chunk's results may take, while they wait to go out in the order they came in.
 _MOST_WORDS = 16384  # In a chunk: enough that sorting by length leaves hardly any padding.

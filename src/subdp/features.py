@@ -197,10 +197,10 @@ class _Row:
     @classmethod
     def of(cls, key: bytes, sentence: Encoded) -> _Row:
         """All subwords, for alignment needs them; the parser reads the first and the last of each word."""
-        vectors = sentence.vectors.swapaxes(0, 1)
         # Some encoders have dimensions beyond the range of float16: large is near enough, infinite is not.
-        half = np.clip(vectors, -_LARGEST, _LARGEST).astype(np.float16)
-        return cls(key, (sentence.last - sentence.first + 1).astype(np.uint16).tobytes(), half.tobytes())
+        half = torch.from_numpy(sentence.vectors).clamp(-_LARGEST, _LARGEST).half().transpose(0, 1)
+        sizes = (sentence.last - sentence.first + 1).astype(np.uint16)
+        return cls(key, sizes.tobytes(), half.contiguous().numpy().tobytes())
 
 
 @dataclass(frozen=True, slots=True)

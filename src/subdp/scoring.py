@@ -99,8 +99,8 @@ def encoder_batch(encoder: Encoder, layers: Sequence[int], sentences: Sequence[W
         last[row, :count] = torch.from_numpy(sentence.last + start)
         start += sentence.vectors.shape[1]
     # In half precision, as features are stored: a sentence gets the same tree by either way.
-    vectors = np.concatenate([sentence.vectors.swapaxes(0, 1).astype(np.float16) for sentence in encoded])
-    return Batch(torch.from_numpy(vectors), first, last, lengths)
+    vectors = torch.cat([torch.from_numpy(sentence.vectors).half() for sentence in encoded], dim=1)
+    return Batch(vectors.transpose(0, 1), first, last, lengths)
 
 
 def _in_order(
