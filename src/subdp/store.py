@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -142,7 +143,7 @@ class Silver:
     def targets(self) -> list[tuple[str, ...]]:
         """The words of every target sentence."""
         columns = (self._open(shard).column(1) for shard in range(len(self._starts) - 1))
-        return [tuple(words) for column in columns for words in column.to_pylist()]
+        return [tuple(map(intern, words)) for column in columns for words in column.to_pylist()]
 
     def _row(self, pair: SilverPair) -> dict[str, Any]:
         kept = np.flatnonzero(pair.arcs >= self.keep).astype(np.int32) if self.keep else np.empty(0, np.int32)
