@@ -15,6 +15,7 @@ from subdp import features
 from subdp.encode import Encoded, Encoder
 from subdp.errors import SubdpError
 from subdp.features import FeatureStore, store_sizes
+from subdp.shards import Row
 from tests.tiny import tiny_encoder
 
 SENTENCES = [
@@ -146,8 +147,8 @@ def test_a_damaged_shard_is_found_and_made_again(encoder: Encoder, tmp_path: Pat
     assert callable(damage)
     damage(shard)
     store = FeatureStore(encoder, None, tmp_path)
-    assert len(store) == len(SENTENCES) - 2
     assert store.add(SENTENCES) == 2
+    assert len(store) == len(SENTENCES)
     assert_features_are_the_encoders(store, SENTENCES)
     assert not shard.exists()
 
@@ -169,7 +170,7 @@ def test_what_an_interrupted_run_left_is_no_trap_and_is_swept_up(encoder: Encode
 def test_two_writers_at_once_leave_a_good_store(encoder: Encoder, tmp_path: Path) -> None:
     one, two = FeatureStore(encoder, None, tmp_path), FeatureStore(encoder, None, tmp_path)
     one.add(SENTENCES[:3])
-    two._write([features._Row.of(features._key(words), next(encoder.encode([words]))) for words in SENTENCES[1:]])
+    two._write([Row.of(features._key(words), next(encoder.encode([words]))) for words in SENTENCES[1:]])
     assert one.add(SENTENCES) == 0  # What the other has written counts.
     for store in (one, FeatureStore(encoder, None, tmp_path)):
         assert len(store) == len(SENTENCES)
@@ -182,14 +183,14 @@ def test_a_store_that_cannot_be_written_is_a_clear_error(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(features, "_write_shard", full)
+    monkeypatch.setattr(features, "write_shard", full)
     with pytest.raises(SubdpError, match=r"No space left.*SUBDP_CACHE"):
         FeatureStore(encoder, None, tmp_path).add(SENTENCES)
 
 
 def test_values_beyond_half_precision_stay_finite() -> None:
     ends = np.zeros(1, np.int32)
-    row = features._Row.of(b"k" * 16, Encoded(np.array([[[1e6, -1e6, 1.0]]], np.float32), ends, ends))
+    row = Row.of(b"k" * 16, Encoded(np.array([[[1e6, -1e6, 1.0]]], np.float32), ends, ends))
     assert np.frombuffer(row.vectors, np.float16).tolist() == [65504.0, -65504.0, 1.0]
 
 

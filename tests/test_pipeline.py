@@ -542,13 +542,13 @@ def _late(stage: str, error: BaseException) -> tuple[str, Callable[..., Any]]:
 
         return call
 
-    import subdp.features
+    import subdp.shards
     import subdp.store
     import subdp.train
 
     return {
         "clean": ("subdp.run_work.asdict", fail),
-        "encode": ("subdp.features._write_shard", third(subdp.features._write_shard)),
+        "encode": ("subdp.features.write_shard", third(subdp.shards.write_shard)),
         "project": ("subdp.store.open_output", third(open_output)),
         "report": ("subdp.run_work.summary", fail),
         "adapt": ("subdp.train._save", third(subdp.train._save)),

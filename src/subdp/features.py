@@ -16,16 +16,13 @@ import contextlib
 import json
 import time
 import uuid
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from os import fsync
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -34,10 +31,10 @@ from subdp.bundled import cache_folder
 from subdp.encode import Encoded, Encoder
 from subdp.errors import SubdpError
 from subdp.progress import progress
+from subdp.shards import Row, Shard, write_shard
 
 _SHARD_BYTES = 64 << 20
 _STALE_SECONDS = 3600  # A shard is written in a moment: a temporary file this old is what an interrupted run left.
-_LARGEST = float(np.finfo(np.float16).max)
 _ABOUT = "store.json"
 _FORMAT = 2  # In a store's name: one written in another way is not read.
 
@@ -76,8 +73,9 @@ class FeatureStore:
         self.encoder, self.layers = encoder, encoder.check_layers(layers)
         name = f"{encoder.fingerprint}-v{_FORMAT}-{'_'.join(map(str, self.layers))}"
         self.folder = (features_folder() if root is None else root) / name
-        self._shards: dict[str, _Shard] = {}
-        self._places: dict[bytes, tuple[_Shard, int]] = {}
+        self._shards: dict[str, Shard] = {}
+        self._places: dict[bytes, tuple[Shard, int]] = {}
+        self._sound: set[Shard] = set()
         self._find_shards()
 
     def __len__(self) -> int:
@@ -89,7 +87,9 @@ class FeatureStore:
     def add(self, sentences: Iterable[Sequence[str]]) -> int:
         """Encode and store the sentences that are missing; gives back how many were. Memory stays flat."""
         self._find_shards()
-        missing = {key: words for words in sentences if (key := _key(words)) not in self._places}
+        asked = {_key(words): words for words in sentences}
+        self._check(asked)
+        missing = {key: words for key, words in asked.items() if key not in self._places}
         if not missing:
             return 0
         self._prepare_folder()
@@ -97,7 +97,7 @@ class FeatureStore:
             for block in self._blocks(missing):
                 rows = []
                 for key, sentence in zip(block, self.encoder.encode(block.values(), self.layers), strict=True):
-                    rows.append(_Row.of(key, sentence))
+                    rows.append(Row.of(key, sentence))
                     advance(len(sentence.first))
                 self._write(rows)
         self._find_shards()
@@ -157,13 +157,28 @@ class FeatureStore:
         for file in sorted(self.folder.glob("*.arrow")):
             if file.name in self._shards:
                 continue
-            shard = _Shard.read(file, len(self.layers) * self.encoder.hidden)
+            shard = Shard.read(file, len(self.layers) * self.encoder.hidden)
             if shard is None:
                 with contextlib.suppress(OSError):
                     file.unlink()
                 continue
             self._shards[file.name] = shard
             self._places.update((key, (shard, row)) for row, key in enumerate(shard.keys))
+
+    def _check(self, keys: Iterable[bytes]) -> None:
+        """Read the shards that these sentences are in from end to end, once; a damaged one is removed.
+
+        Not all shards when the store is opened: a large one would take long to open for a few sentences.
+        """
+        for shard in {self._places[key][0] for key in keys if key in self._places} - self._sound:
+            if shard.is_sound():
+                self._sound.add(shard)
+                continue
+            for key in shard.keys:
+                if self._places.get(key, (None,))[0] is shard:
+                    del self._places[key]
+            with contextlib.suppress(OSError):
+                shard.file.unlink()
 
     def _prepare_folder(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -174,10 +189,10 @@ class FeatureStore:
         about = {"encoder": self.encoder.name, "layers": self.layers, "hidden": self.encoder.hidden}
         (self.folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
 
-    def _write(self, rows: list[_Row]) -> None:
+    def _write(self, rows: list[Row]) -> None:
         part = self.folder / f"{uuid.uuid4().hex}.part"
         try:
-            _write_shard(rows, part)
+            write_shard(rows, part)
             part.rename(part.with_suffix(".arrow"))
         except OSError as error:
             hint = "make room, or set SUBDP_CACHE to a folder on another disk"
@@ -186,95 +201,12 @@ class FeatureStore:
             part.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A sentence in a shard: `sizes` has two bytes for each word, the number of its subwords; then all vectors."""
-
-    key: bytes
-    sizes: bytes
-    vectors: bytes
-
-    @classmethod
-    def of(cls, key: bytes, sentence: Encoded) -> _Row:
-        """All subwords, for alignment needs them; the parser reads the first and the last of each word."""
-        # Some encoders have dimensions beyond the range of float16: large is near enough, infinite is not.
-        half = torch.from_numpy(sentence.vectors).clamp(-_LARGEST, _LARGEST).half().transpose(0, 1)
-        sizes = (sentence.last - sentence.first + 1).astype(np.uint16)
-        return cls(key, sizes.tobytes(), half.contiguous().numpy().tobytes())
-
-
-@dataclass(frozen=True, slots=True)
-class _Shard:
-    """A shard as arrays on its memory-mapped file."""
-
-    keys: list[bytes]
-    sizes: NDArray[np.uint16]
-    size_ends: NDArray[np.int64]
-    vectors: NDArray[np.float16]
-    vector_ends: NDArray[np.int64]
-
-    def row(self, row: int) -> tuple[NDArray[np.uint16], NDArray[np.float16]]:
-        """The sizes of a sentence's words, and its vectors in one line."""
-        return (
-            self.sizes[self.size_ends[row] : self.size_ends[row + 1]],
-            self.vectors[self.vector_ends[row] : self.vector_ends[row + 1]],
-        )
-
-    @classmethod
-    def read(cls, file: Path, width: int) -> _Shard | None:
-        """The shard in this file, or None if anything about it is wrong: the footer, a length, or the checksum."""
-        try:
-            with pa.memory_map(str(file)) as source, pa.ipc.open_file(source) as reader:
-                table = reader.get_batch(0)
-                expected = int(reader.schema.metadata[b"crc32"])
-            columns = table.columns
-            if _checksum(columns) != expected:
-                return None
-            (_, size_ends, sizes), (_, vector_ends, vectors) = columns[1].buffers(), columns[2].buffers()
-            shard = cls(
-                columns[0].to_pylist(),
-                np.frombuffer(sizes, np.uint16),
-                np.frombuffer(size_ends, np.int64) // 2,
-                np.frombuffer(vectors, np.float16),
-                np.frombuffer(vector_ends, np.int64) // 2,
-            )
-        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError) as error:
-            # A number means that the system would not let us read; without one it is Arrow that finds the file wrong.
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
-            return None
-        return shard if shard.vector_ends[-1] == shard.sizes.sum(dtype=np.int64) * width else None
-
-
 def _endpoints(sizes: NDArray[np.uint16]) -> NDArray[np.int64]:
     """Where the first and the last subword of each word are, once if they are the same. *Shape:* [words] → [kept]."""
     ends = np.cumsum(sizes, dtype=np.int64)
     both = np.stack([ends - sizes, ends - 1], axis=1)
     kept: NDArray[np.int64] = both[np.stack([np.ones(len(sizes), bool), sizes > 1], axis=1)]
     return kept
-
-
-def _write_shard(rows: list[_Row], file: Path) -> None:
-    arrays = [
-        pa.array([row.key for row in rows], pa.binary(16)),
-        pa.array([row.sizes for row in rows], pa.large_binary()),
-        pa.array([row.vectors for row in rows], pa.large_binary()),
-    ]
-    metadata = {"crc32": str(_checksum(arrays))}
-    batch = pa.record_batch(arrays, names=["key", "sizes", "vectors"]).replace_schema_metadata(metadata)
-    with file.open("wb") as stream:
-        with pa.ipc.new_file(stream, batch.schema) as writer:
-            writer.write_batch(batch)
-        stream.flush()
-        fsync(stream.fileno())
-
-
-def _checksum(columns: Iterable[Any]) -> int:
-    value = 0
-    for column in columns:
-        for buffer in column.buffers():
-            value = zlib.crc32(buffer, value) if buffer else value
-    return value
 
 
 def _key(words: Sequence[str]) -> bytes:
