@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -277,3 +278,9 @@ def test_code_that_comes_with_a_model_is_not_run(folders: dict[Kind, Path], tmp_
     with pytest.raises(SubdpError, match="cannot be loaded"):
         Encoder.load(folder)
     assert not (tmp_path / "ran").exists()
+
+
+def test_an_encoder_can_be_pickled_and_its_copy_encodes_the_same(encoder: Encoder) -> None:
+    (expected,) = encoder.encode([["the", "a"]])
+    (found,) = pickle.loads(pickle.dumps(encoder)).encode([["the", "a"]])
+    np.testing.assert_array_equal(found.vectors, expected.vectors)

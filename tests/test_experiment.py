@@ -16,6 +16,7 @@ from subdp.config import LOSSES, NetworkConfig, Settings, TrainConfig
 from subdp.corpora import Corpora
 from subdp.errors import SubdpError
 from subdp.experiment import Cell, ExperimentName, ExperimentOptions, Grid, Result, System, read_result
+from subdp.experiment_commands import _suffix
 from subdp.experiment_report import PAPER, Table, gains, latex, markdown, table_csv, write_report
 from subdp.scores import SentenceCounts
 from tests.grammar import toy_pairs
@@ -134,7 +135,7 @@ def test_every_system_gives_a_parser_and_a_second_run_does_nothing(
     assert all(len(result.counts["dev"]) == 8 for result in first)
     before = {path: path.stat().st_mtime_ns for path in (output / "cells").iterdir()}
     again = run_grid(grid, corpora, output, said.append)
-    assert "5 cells, 5 done before" in said
+    assert "seed 1: 5 cells, 5 done before" in said
     assert [result.counts for result in again] == [result.counts for result in first]
     assert {path: path.stat().st_mtime_ns for path in (output / "cells").iterdir()} == before
 
@@ -143,7 +144,7 @@ def test_grids_in_one_folder_share_their_cells(data: Path, output: Path, options
     said: list[str] = []
     run_grid(_grid("ablation", options, "de"), Corpora(data, PARTS, options.tatoeba), output, said.append)
     run_grid(_grid("transfer", options, "de"), Corpora(data, PARTS, options.tatoeba), output, said.append)
-    assert said[-1] == "2 cells, 2 done before"
+    assert said[-1] == "seed 1: 2 cells, 2 done before"
 
 
 def test_other_settings_are_other_cells(data: Path, output: Path, options: ExperimentOptions) -> None:
@@ -152,7 +153,7 @@ def test_other_settings_are_other_cells(data: Path, output: Path, options: Exper
     said: list[str] = []
     for one in (grid, longer):
         run_grid(one, Corpora(data, PARTS, options.tatoeba), output, said.append)
-    assert "2 cells, 1 done before" in said  # direct transfer trains nothing
+    assert "seed 1: 2 cells, 1 done before" in said  # direct transfer trains nothing
 
 
 def test_two_jobs_find_what_one_finds(data: Path, output: Path, options: ExperimentOptions, tmp_path: Path) -> None:
@@ -205,6 +206,12 @@ def test_the_transfer_table_shows_the_papers_numbers_and_names_the_encoder() -> 
     assert f"{PAPER['de'][1]:.1f}" in text
     assert "not the paper's XLM-R" in text
     assert r"75.0 $\pm$ 7.1" in latex("transfer", RESULTS, ("test",))
+
+
+def test_other_losses_have_files_of_their_own() -> None:
+    named = {_suffix(losses) for losses in LOSSES.values()}
+    assert named == {"", "-paper"}
+    assert len({*named, *(_suffix(replace(LOSSES["default"], temperature=value)) for value in (0.5, 2.0))}) == 4
 
 
 def test_all_four_files_are_written(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from subdp.bitext import Bitext, Report
 from subdp.config import NetworkConfig, Settings, TrainConfig
 from subdp.encode import Encoder
 from subdp.errors import SubdpError
+from subdp.multisource import AveragedSilver
 from subdp.parser import Parser
 from subdp.softtree import SoftTree
 from subdp.store import Silver
@@ -71,18 +72,33 @@ def test_distributions_are_soft_trees_in_the_order_of_the_sentences(source: Pars
         np.testing.assert_allclose(tree.coverage, 1, atol=1e-3)
 
 
-@pytest.mark.parametrize("threads", [1, 4])
-def test_the_number_of_threads_changes_neither_order_nor_trees_nor_itself(source: Parser, threads: int) -> None:
+def test_trees_are_the_same_and_in_order_whatever_the_number_of_threads(source: Parser) -> None:
     gold = [tree for tree, _, _ in toy_pairs(400, seed=9)]
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        parsed = list(source.parse(iter(gold)))
-        assert torch.get_num_threads() == threads
-    finally:
-        torch.set_num_threads(before)
-    assert [tree.words for tree in parsed] == [tree.words for tree in gold]
-    assert sum(tree.heads == true.heads for tree, true in zip(parsed, gold, strict=True)) > 380
+    before, parsed = torch.get_num_threads(), {}
+    for threads in (1, 4):
+        torch.set_num_threads(threads)
+        try:
+            parsed[threads] = list(source.parse(iter(gold)))
+        finally:
+            torch.set_num_threads(before)
+    assert [tree.words for tree in parsed[4]] == [tree.words for tree in gold]
+    assert [tree.heads for tree in parsed[4]] == [tree.heads for tree in parsed[1]]
+
+
+def test_what_is_remembered_is_not_encoded_again(source: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
+    gold = [tree for tree, _, _ in toy_pairs(5, seed=11)]
+    first = list(source.parse(gold, remember=True))
+    monkeypatch.setattr(Encoder, "encode", None)
+    assert [tree.heads for tree in source.parse(gold, remember=True)] == [tree.heads for tree in first]
+
+
+def test_several_sources_of_a_target_sentence_are_one_example(silver: Silver) -> None:
+    averaged = AveragedSilver([silver, silver])
+    assert len(averaged) == len({tuple(words) for words in silver.targets()}) < 2 * len(silver)
+    assert averaged[0].target == silver[0].target
+    assert len(averaged[0].more) >= 1
+    with pytest.raises(IndexError):
+        averaged[-1]
 
 
 def test_parsing_streams_and_keeps_all_but_the_tree(source: Parser) -> None:

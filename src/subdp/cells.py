@@ -23,7 +23,7 @@ from subdp.baselines import hard_trees, own_trees
 from subdp.config import SHIPPED, as_dict
 from subdp.corpora import Corpora, Split
 from subdp.encode import Encoder
-from subdp.errors import SubdpError
+from subdp.errors import SubdpError, counted
 from subdp.experiment import Cell, Grid, Links, Result, adapt_settings, as_json, depends_on, read_result
 from subdp.features import FeatureStore
 from subdp.multisource import AveragedSilver, JoinedSilver, with_labels
@@ -39,18 +39,29 @@ Say = Callable[[str], None]
 
 
 def run_grid(grid: Grid, corpora: Corpora, output: Path, say: Say) -> list[Result]:
-    """Do all cells of a grid that are not done, and give back the results of all."""
+    """Do all cells of a grid that are not done, and give back the results of all.
+
+    Seed by seed: a grid that is stopped has all languages of the first seeds.
+    """
     bench = Bench(grid, corpora, output)
-    paths = {cell: bench.path(cell) for cell in grid.cells() if bench.possible(cell)}
-    missing = [cell for cell, path in paths.items() if read_result(path, cell, grid.splits) is None]
-    say(f"{len(paths)} cells, {len(paths) - len(missing)} done before")
+    found: list[Result] = []
+    for seed in grid.seeds:
+        found += _run_seed(bench, [cell for cell in grid.cells() if cell.seed == seed], say)
+    return found
+
+
+def _run_seed(bench: Bench, cells: Sequence[Cell], say: Say) -> list[Result]:
+    name, splits = bench.grid.name, bench.grid.splits
+    paths = {cell: bench.path(cell) for cell in cells if bench.possible(cell)}
+    missing = [cell for cell, path in paths.items() if read_result(path, cell, splits) is None]
+    say(f"seed {cells[0].seed}: {counted(len(paths), 'cell')}, {len(paths) - len(missing)} done before")
     for cell in missing:
         bench.prepare(cell)
-    with progress(f"experiment {grid.name}", len(missing), "cells") as advance:
+    with progress(f"experiment {name}", len(missing), "cells") as advance:
         for result in _results(bench, missing):
             advance(1)
             say(f"{result}  ({result.made['seconds']:.0f} s)")
-    found = [read_result(path, cell, grid.splits) for cell, path in paths.items()]
+    found = [read_result(path, cell, splits) for cell, path in paths.items()]
     return [result for result in found if result is not None]
 
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -82,10 +82,9 @@ class Encoder:
         self.model, self.tokenizer = model.eval().requires_grad_(False), tokenizer
         self.blocks = _find_blocks(model)
         self.layers: int = len(self.blocks)
-        self._run_here = _Run()
-        self.blocks[0].register_forward_pre_hook(lambda _, inputs: self._keep(0, inputs))
+        self.blocks[0].register_forward_pre_hook(partial(_keep, 0))
         for layer, block in enumerate(self.blocks, start=1):
-            block.register_forward_hook(lambda _, __, output, layer=layer: self._keep(layer, output))
+            block.register_forward_hook(partial(_keep, layer))
         self.hidden: int = model.config.hidden_size
         self.window = _window(model, tokenizer)
         self.prefix, self.suffix = special_ids(tokenizer)
@@ -95,7 +94,6 @@ class Encoder:
         # Byte-level tokenizers cut a word that follows a space differently; the others mark its start themselves.
         self._before = "" if _ids(tokenizer, "a") == _ids(tokenizer, " a") else " "
         self._subwords: dict[str, list[int]] = {}
-        self._one_at_a_time = threading.Lock()  # Tokenizers mind being called from two threads.
         # What stands for a word that the tokenizer makes nothing of.
         known = (tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.eos_token_id, 0)
         self._nothing: int = next(number for number in known if number is not None)
@@ -139,7 +137,7 @@ class Encoder:
         """
         chosen = self.check_layers(layers)
         words = _HELD_BYTES // (2 * len(chosen) * self.hidden * 4)
-        for chunk in _chunks(sentences, min(words, _MOST_WORDS)):
+        for chunk in chunks(sentences, min(words, _MOST_WORDS)):
             yield from self._encode_chunk(chunk, chosen)
 
     def check_layers(self, layers: Sequence[int] | None) -> tuple[int, ...]:
@@ -177,7 +175,7 @@ class Encoder:
 
         Words are cut one by one, which is what a tokenizer does with words given as such, and remembered.
         """
-        with self._one_at_a_time:
+        with _TOKENISING:
             if len(self._subwords) > _REMEMBERED_WORDS:
                 self._subwords = {}
             known = self._subwords
@@ -206,37 +204,42 @@ class Encoder:
 
         *Shape:* `ids`, `mask` [rows, length] → [rows, length, hidden] for each layer.
         """
-        run = self._run_here
-        run.states, run.top = {}, max(layers)
+        # After the last block there may be another normalisation: the last layer is what the model gives out.
+        _RUN.states, _RUN.enough = {}, max(layers) if max(layers) < self.layers else None
         try:
             with suppress(_EnoughError):
-                # After the last block there may be another normalisation: the last layer is what the model gives out.
-                run.states[self.layers] = self.model(input_ids=ids, attention_mask=mask).last_hidden_state
-            return [run.states[layer] for layer in layers]
+                _RUN.states[self.layers] = self.model(input_ids=ids, attention_mask=mask).last_hidden_state
+            return [_RUN.states[layer] for layer in layers]
         finally:
-            run.states = None
-
-    def _keep(self, layer: int, state: Any) -> None:
-        run = self._run_here
-        if run.states is None:  # The model is run by somebody else.
-            return
-        run.states[layer] = state[0] if isinstance(state, tuple) else state
-        if layer == run.top < self.layers:
-            raise _EnoughError
+            _RUN.states = None
 
 
 class _Run(threading.local):
-    """A run of the model in one thread: the states that it has come to, and the layer at which it may end."""
+    """The run of a model that this thread is in: the states that it has come to, and the layer at which it ends."""
 
     states: dict[int, Tensor] | None = None
-    top: int = 0
+    enough: int | None = None
+
+
+_RUN = _Run()
+_TOKENISING = threading.Lock()  # Tokenizers mind being called from two threads.
+
+
+def _keep(layer: int, *call: Any) -> None:
+    """A hook on a block: keeps its output, or the input of the first one, and ends the run when that is enough."""
+    if _RUN.states is None:  # The model is run by somebody else.
+        return
+    _RUN.states[layer] = call[-1][0] if isinstance(call[-1], tuple) else call[-1]
+    if layer == _RUN.enough:
+        raise _EnoughError
 
 
 class _EnoughError(Exception):
     """Ends a model's run once the highest layer asked for is there."""
 
 
-def _chunks(sentences: Iterable[Sequence[str]], words: int) -> Iterator[list[Sequence[str]]]:
+def chunks(sentences: Iterable[Sequence[str]], words: int) -> Iterator[list[Sequence[str]]]:
+    """Sentences in lists of about so many words."""
     chunk: list[Sequence[str]] = []
     size = 0
     for sentence in sentences:

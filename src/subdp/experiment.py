@@ -203,7 +203,7 @@ def _loss_systems(losses: LossConfig) -> list[System]:
 def _multisource_systems(subdp: System, language: str) -> list[System]:
     """English alone, each near language alone, and all of them together; a language is never its own source.
 
-    The last two go on training with the sources' treebanks: the English parser, and the one that SubDP made.
+    Two go on training with the sources' treebanks: `DT all` from the English parser, the last from the one SubDP made.
     """
     sources = ("en", *(other for other in ("es", "fr") if other != language))
     alone = [(source,) for source in sources]

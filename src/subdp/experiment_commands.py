@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -9,7 +10,7 @@ from cyclopts import Parameter
 
 from subdp.cli import Output, app, give, say
 from subdp.commands import Changes
-from subdp.config import PRESETS, LossesName, Settings, read_toml
+from subdp.config import LOSSES, PRESETS, LossConfig, LossesName, Settings, read_toml
 from subdp.corpora import LANGUAGES, Corpora
 from subdp.errors import SubdpError
 from subdp.experiment import ExperimentName, ExperimentOptions, Grid
@@ -72,9 +73,14 @@ def experiment(
     folder = Path(output)
     results = run_grid(grid, Corpora(Path(data), options.bitext, options.tatoeba), folder, say)
     give(markdown(name, results, grid.splits))
-    stem = name if losses == "default" else f"{name}-{losses}"
-    for path in write_report(name, results, grid.splits, folder, stem):
+    for path in write_report(name, results, grid.splits, folder, name + _suffix(settings.losses)):
         say(str(path))
+
+
+def _suffix(losses: LossConfig) -> str:
+    """What tells the files of other losses apart: nothing for the default, a name, or a few letters of a hash."""
+    names = {LOSSES["default"]: "", LOSSES["paper"]: "-paper"}
+    return names.get(losses, f"-{hashlib.sha256(repr(losses).encode()).hexdigest()[:6]}")
 
 
 def _section(config: str | None) -> dict[str, Any]:

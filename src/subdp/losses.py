@@ -60,7 +60,7 @@ def mean_of_sources(projected: Projected, owner: Tensor, count: int) -> Projecte
     """
 
     def total(values: Tensor) -> Tensor:
-        return torch.zeros(count, *values.shape[1:], dtype=values.dtype).to(values.device).index_add_(0, owner, values)
+        return values.new_zeros(count, *values.shape[1:]).index_add_(0, owner, values)
 
     sources = torch.bincount(owner, minlength=count)[:, None, None]
     weight = (projected.arcs + 1e-6)[..., None]  # alike where no source has an arc

@@ -53,7 +53,7 @@ class JoinedSilver(Silver):
 
 
 class AveragedSilver(JoinedSilver):
-    """Several stores read as one, target sentence by target sentence: what all sources say of one is averaged."""
+    """Several stores read as one, target sentence by target sentence: what all its sources say of one is averaged."""
 
     def __init__(self, silvers: Sequence[Silver]):
         super().__init__(silvers)
@@ -66,6 +66,8 @@ class AveragedSilver(JoinedSilver):
         return len(self._groups)
 
     def __getitem__(self, index: int) -> SilverPair:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
         first, *more = (super(AveragedSilver, self).__getitem__(number) for number in self._groups[index])
         return replace(first, more=tuple(more))
 

@@ -12,7 +12,7 @@ import torch
 
 from subdp.biaffine import Biaffine, Scored
 from subdp.decode import decode_batch
-from subdp.encode import Encoder
+from subdp.encode import Encoder, chunks
 from subdp.features import Batch
 from subdp.threads import side_by_side
 from subdp.train import batches
@@ -22,8 +22,8 @@ Floats = npt.NDArray[np.float32]
 Batcher = Callable[[Sequence[Words]], Batch]
 """From tokenised sentences to the vectors that the network reads: a feature store's `batch`, or an encoder."""
 
-_CHUNK_WORDS = 8000  # Words read ahead, so that sentences of like length go through the network together.
-_BATCH_WORDS = 1000  # Words, with padding, in one pass.
+_BATCH_WORDS = {"cpu": 1000}  # Words, with padding, in one pass.
+_CHUNK = 8  # Batches read ahead at least, so that sentences of like length go through the network together.
 _Result = TypeVar("_Result")
 
 
@@ -110,7 +110,9 @@ def _in_order(
     of_batch: Callable[[Scored, list[int]], list[_Result]],
 ) -> Iterator[_Result]:
     network.eval()
-    for chunk in _chunks(sentences):
+    device = network.mix.device
+    words = _BATCH_WORDS.get(device.type, 8000)
+    for chunk in chunks(sentences, words * max(_CHUNK, 2 * torch.get_num_threads())):
         results: list[Any] = [None] * len(chunk)
 
         def run(indices: list[int], chunk: list[Words] = chunk, results: list[Any] = results) -> None:
@@ -120,18 +122,5 @@ def _in_order(
             for index, result in zip(indices, found, strict=True):
                 results[index] = result
 
-        side_by_side(run, batches([len(words) for words in chunk], _BATCH_WORDS, seed=0), network.mix.device)
+        side_by_side(run, batches([len(sentence) for sentence in chunk], words, seed=0), device)
         yield from results
-
-
-def _chunks(sentences: Iterable[Words]) -> Iterator[list[Words]]:
-    chunk: list[Words] = []
-    size = 0
-    for words in sentences:
-        chunk.append(words)
-        size += len(words)
-        if size >= _CHUNK_WORDS:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk

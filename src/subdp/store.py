@@ -46,7 +46,7 @@ _SCHEMA = pa.schema(
 class SilverPair:
     """A sentence pair, its alignment, and the source parser's distributions (or a gold tree) on the source sentence.
 
-    `more` are pairs of the same target sentence with sources in other languages, for a mean over all of them.
+    `more` are other pairs of the same target sentence, as from other source languages, for a mean over all of them.
 
     Shape: arcs [S+1, S+1], labels [S+1, S+1, L], [dependent, head], ROOT 0.
     """

@@ -1,0 +1,62 @@
+"""Parts of a work side by side: each with one core, all of them done, and torch left as it was."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from subdp.threads import side_by_side
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def four() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(4)
+    yield
+    torch.set_num_threads(before)
+
+
+def in_a_new_thread() -> int:
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+@pytest.mark.usefixtures("four")
+def test_every_part_is_done_once_with_one_core_and_others_keep_theirs() -> None:
+    seen: list[tuple[int, int]] = []
+    others: list[int] = []
+
+    def work(part: int) -> None:
+        torch.ones(100_000).sum()
+        seen.append((part, torch.get_num_threads()))
+        others.append(in_a_new_thread())
+
+    side_by_side(work, range(20), CPU)
+    assert sorted(seen) == [(part, 1) for part in range(20)]
+    assert set(others) == {4}
+    assert (torch.get_num_threads(), in_a_new_thread()) == (4, 4)
+
+
+@pytest.mark.usefixtures("four")
+def test_a_lone_part_has_all_cores() -> None:
+    seen: list[int] = []
+    side_by_side(lambda _: seen.append(torch.get_num_threads()), [0], CPU)
+    assert seen == [4]
+
+
+@pytest.mark.usefixtures("four")
+def test_a_fault_in_one_part_is_raised_and_the_rest_is_left() -> None:
+    def work(part: int) -> None:
+        raise ValueError(f"part {part}")
+
+    with pytest.raises(ValueError, match="part 0"):
+        side_by_side(work, range(100), CPU)
+    assert torch.get_num_threads() == 4
