@@ -10,11 +10,12 @@ import csv
 import io
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from subdp.config import LossConfig
 from subdp.corpora import LANGUAGES, Split
 from subdp.evaluate import compare_counts, spread
 from subdp.experiment import ExperimentName, Result
@@ -152,11 +153,14 @@ def _paper_rows(name: ExperimentName, split: Split, metric: str, languages: Sequ
 
 
 def _about(results: Sequence[Result]) -> str:
-    """What must stand beside every number: the encoder and the seeds."""
+    """What must stand beside every number: the encoder, the seeds, and losses other than the default."""
     encoders = ", ".join(sorted({str(result.made.get("encoder")) for result in results}))
     seeds = ", ".join(str(seed) for seed in sorted({result.cell.seed for result in results}))
     note = " (multilingual-e5-small in 4 bits, not the paper's XLM-R)" if "bundled" in encoders else ""
-    return f"Encoder: {encoders}{note}. Seeds: {seeds}."
+    losses = {result.cell.system.losses for result in results if result.cell.system.method == "subdp"}
+    changes = asdict(losses.pop()).items() - asdict(LossConfig()).items() if len(losses) == 1 else set()
+    changed = "".join(f" {name} = {value}." for name, value in sorted(changes))
+    return f"Encoder: {encoders}{note}. Seeds: {seeds}.{changed}"
 
 
 def write_report(
@@ -170,18 +174,19 @@ def write_report(
         with open_text_output(written[-1]) as write:
             write(text)
     with suppress(ModuleNotFoundError):
-        picture = draw(name, Table.of(results, splits[-1]))
+        picture = draw(name, Table.of(results, splits[-1]), _about(results))
         written.append(folder / f"{stem}.png")
         with open_output(written[-1]) as output:
             output.write(picture)
     return written
 
 
-def draw(name: ExperimentName, table: Table) -> bytes:
+def draw(name: ExperimentName, table: Table, about: str) -> bytes:
     """A PNG: curves over the number of pairs for `bitext-size`, bars by language for all else."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 7), layout="constrained")
+    figure.suptitle(about, fontsize=9)
     for axes, metric in zip(figure.subplots(2, 1), _METRICS, strict=True):
         axes.set_ylabel(f"{metric}, {table.split}")
         axes.grid(axis="y", alpha=0.3)
