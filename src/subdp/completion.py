@@ -7,7 +7,8 @@ content words transfer very differently.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import copy
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -45,6 +46,17 @@ class Agreement:
     def by_label(self, prior: float = 50.0) -> Tensor:
         """The share by relation, drawn to the overall one where a relation is rare. Shape: [L]."""
         return (self.same + prior * self.overall) / (self.words + prior)
+
+
+def with_teacher(examples: SoftExamples, network: Biaffine) -> tuple[SoftExamples, float | None]:
+    """The examples with this network as teacher, if their losses ask for completion, and how far it agrees."""
+    rule = examples.config.completion
+    if rule == "none":
+        return examples, None
+    agreement = measure_agreement(network, examples)
+    trust = torch.ones(len(examples.silver.label_names)) if rule == "source" else agreement.trust()
+    trust = trust.to(network.mix.device)
+    return replace(examples, teacher=copy.deepcopy(network), trust=trust), agreement.overall
 
 
 @torch.no_grad()

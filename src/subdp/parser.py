@@ -23,7 +23,7 @@ import torch
 from subdp.biaffine import Biaffine
 from subdp.bitext import Bitext
 from subdp.bundled import cache_folder
-from subdp.completion import measure_agreement
+from subdp.completion import with_teacher
 from subdp.confidence import confidences
 from subdp.config import NetworkConfig, Settings, as_dict
 from subdp.encode import Encoder
@@ -38,7 +38,7 @@ from subdp.scoring import Batcher, Words, distributions, encoder_batch, predict
 from subdp.similarity import Aligner, FileAligner, SimilarityAligner, find_aligner
 from subdp.softtree import SoftTree
 from subdp.store import SHARD, Silver, SilverPair
-from subdp.train import Examples, batches, train
+from subdp.train import Examples, mean_loss, train
 from subdp.treebank import Sentence, trees_hash
 
 _HELD_OUT = 0.1  # The share of what is adapted to that chooses the epoch instead.
@@ -238,7 +238,7 @@ class Parser:
         order = np.random.default_rng(seed).permutation(len(silver)).tolist()
         apart = round(held_out * len(silver))
         examples = SoftExamples(self.features, silver, order[apart:], settings.losses)
-        examples, agreement = self._completed(examples)
+        examples, agreement = with_teacher(examples, self.network)
         made = {
             "adapted_on": {"pairs": len(silver), "made_from": silver.made_from},
             "losses": as_dict(settings.losses),
@@ -302,16 +302,6 @@ class Parser:
         }
         return replace(self, network=network, about={**about, **made}, store=self.features)
 
-    def _completed(self, examples: SoftExamples) -> tuple[SoftExamples, float | None]:
-        """The examples with this parser as teacher, if the losses ask for completion, and how far it agrees."""
-        rule = examples.config.completion
-        if rule == "none":
-            return examples, None
-        agreement = measure_agreement(self.network, examples)
-        trust = torch.ones(len(self.label_names)) if rule == "source" else agreement.trust()
-        trust = trust.to(self.encoder.model.device)
-        return replace(examples, teacher=copy.deepcopy(self.network), trust=trust), agreement.overall
-
     def _encode(self, sentences: Sequence[Words]) -> Batch:
         return encoder_batch(self.encoder, self.encoder.check_layers(self.config.layers), sentences)
 
@@ -328,11 +318,3 @@ class Parser:
             labels = [self.label_names[label] for label in found.labels]
             misc = confidences(found, self.label_names) if confidence else None
             yield sentence.with_tree(found.heads, labels, misc=misc)
-
-
-def mean_loss(network: Biaffine, examples: Examples, batch_words: int = 2000) -> float:
-    """The loss per word on examples that are not trained on."""
-    network.eval()
-    with torch.inference_mode():
-        parts = batches(examples.lengths, batch_words, seed=0)
-        return sum(examples.loss(network, part).item() for part in parts) / sum(examples.lengths)

@@ -105,6 +105,14 @@ def train(
     return history
 
 
+def mean_loss(network: Biaffine, examples: Examples, batch_words: int = 1000) -> float:
+    """The loss per word on examples that are not trained on."""
+    network.eval()
+    with torch.inference_mode():
+        parts = batches(examples.lengths, batch_words, seed=0)
+        return sum(examples.loss(network, part).item() for part in parts) / sum(examples.lengths)
+
+
 def batches(lengths: Sequence[int], batch_words: int, seed: int) -> Iterator[list[int]]:
     """Batches of examples of about the same length, at most `batch_words` words with padding, in random order.
 
