@@ -45,7 +45,7 @@ def run_grid(grid: Grid, corpora: Corpora, output: Path, say: Say) -> list[Resul
     """
     bench = Bench(grid, corpora, output)
     found: list[Result] = []
-    for seed in grid.seeds:
+    for seed in dict.fromkeys(grid.seeds):
         found += _run_seed(bench, [cell for cell in grid.cells() if cell.seed == seed], say)
     return found
 
