@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from subdp import features
 from subdp.encode import Encoded, Encoder
 from subdp.errors import SubdpError
 from subdp.features import FeatureStore, store_sizes
-from subdp.shards import Row
+from subdp.shards import KEY, Row, Shard, Shards, write_shard
 from tests.tiny import tiny_encoder
 
 SENTENCES = [
@@ -226,3 +227,18 @@ def test_all_subwords_come_back_as_the_encoder_gave_them(encoder: Encoder, tmp_p
     for found, fresh in zip(store.encode(SENTENCES, [3]), encoder.encode(SENTENCES, [3]), strict=True):
         assert np.allclose(found.vectors, fresh.vectors, atol=2e-2)
         assert found.owners.tolist() == fresh.owners.tolist()
+
+
+def test_sentences_are_found_by_their_keys_whatever_bytes_those_hold(tmp_path: Path) -> None:
+    draw = random.Random(1)
+    keys = list({bytes(draw.choices((0, 0, 0, 1, 255), k=16)) for _ in range(300)})
+    rows = [Row(key, np.uint16(number).tobytes(), b"") for number, key in enumerate(keys[:200])]
+    shards = Shards()
+    for number, part in enumerate((rows[:120], rows[80:])):
+        write_shard(part, tmp_path / f"{number}.arrow")
+        shard = Shard.read(tmp_path / f"{number}.arrow", 0)
+        assert shard is not None
+        shards.add([shard])
+    assert len(shards) == 200
+    assert [int(sizes[0]) for sizes, _ in shards.rows(np.array(keys[:200], KEY))] == list(range(200))
+    assert (shards.find(np.array(keys[200:], KEY)) == -1).all()

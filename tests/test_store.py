@@ -35,7 +35,7 @@ def test_what_is_appended_is_read_back_exactly(tmp_path: Path) -> None:
     create(tmp_path).append(pairs)
     silver = Silver(tmp_path)
     assert len(silver) == 600
-    assert silver.targets() == [original.target for original in pairs]
+    assert list(silver.targets()) == [original.target for original in pairs]
     for original, read in zip(pairs, silver, strict=True):
         assert (read.source, read.target, read.alignment) == (original.source, original.target, original.alignment)
         np.testing.assert_array_equal(read.arcs, original.arcs)

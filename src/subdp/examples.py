@@ -64,8 +64,8 @@ class SoftExamples:
     @cached_property
     def lengths(self) -> list[int]:
         """The number of target words of each pair."""
-        targets = self.silver.targets()
-        return [len(targets[index]) for index in self.indices]
+        lengths = [len(words) for words in self.silver.targets()]
+        return [lengths[index] for index in self.indices]
 
     def loss(self, network: Biaffine, indices: Sequence[int]) -> Tensor:
         """Partial cross entropy against the projected distributions."""

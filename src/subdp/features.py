@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,10 @@ from subdp.bundled import cache_folder
 from subdp.encode import Encoded, Encoder
 from subdp.errors import SubdpError
 from subdp.progress import progress
-from subdp.shards import Row, Shard, write_shard
+from subdp.shards import KEY, Keys, Row, Shard, Shards, write_shard
 
 _SHARD_BYTES = 64 << 20
+_LOOKED_UP = 4096  # Sentences looked up at once.
 _STALE_SECONDS = 3600  # A shard is written in a moment: a temporary file this old is what an interrupted run left.
 _ABOUT = "store.json"
 _FORMAT = 2  # In a store's name: one written in another way is not read.
@@ -73,60 +75,65 @@ class FeatureStore:
         self.encoder, self.layers = encoder, encoder.check_layers(layers)
         name = f"{encoder.fingerprint}-v{_FORMAT}-{'_'.join(map(str, self.layers))}"
         self.folder = (features_folder() if root is None else root) / name
-        self._shards: dict[str, Shard] = {}
-        self._places: dict[bytes, tuple[Shard, int]] = {}
-        self._sound: set[Shard] = set()
+        self._shards = Shards()
         self._find_shards()
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._shards)
 
     def __contains__(self, sentence: Sequence[str]) -> bool:
-        return _key(sentence) in self._places
+        return bool(self._shards.find(_keys([sentence]))[0] >= 0)
 
     def add(self, sentences: Iterable[Sequence[str]]) -> int:
         """Encode and store the sentences that are missing; gives back how many were. Memory stays flat."""
         self._find_shards()
-        asked = {_key(words): words for words in sentences}
-        self._check(asked)
-        missing = {key: words for key, words in asked.items() if key not in self._places}
+        missing = self._missing(sentences)
         if not missing:
             return 0
         self._prepare_folder()
-        with progress("encoding", sum(map(len, missing.values())), "words") as advance:
+        with progress("encoding", sum(map(len, missing)), "words") as advance:
             for block in self._blocks(missing):
                 rows = []
-                for key, sentence in zip(block, self.encoder.encode(block.values(), self.layers), strict=True):
-                    rows.append(Row.of(key, sentence))
+                encoded = self.encoder.encode(block, self.layers)
+                for words, sentence in zip(block, encoded, strict=True):
+                    rows.append(Row.of(_key(words), sentence))
                     advance(len(sentence.first))
                 self._write(rows)
         self._find_shards()
         return len(missing)
 
-    def _blocks(self, missing: dict[bytes, Sequence[str]]) -> Iterator[dict[bytes, Sequence[str]]]:
+    def _missing(self, sentences: Iterable[Sequence[str]]) -> list[Sequence[str]]:
+        """The sentences that are not there, or only in a damaged shard; each once, in their order."""
+        stream = iter(sentences)
+        words, keys = list[Sequence[str]](), [_keys([])]
+        while part := list(islice(stream, _LOOKED_UP)):
+            asked = _keys(part)
+            absent = self._shards.find_sound(asked) < 0
+            words += [sentence for sentence, gone in zip(part, absent.tolist(), strict=True) if gone]
+            keys.append(asked[absent])
+        _, first = np.unique(np.concatenate(keys), return_index=True)
+        return [words[index] for index in np.sort(first).tolist()]
+
+    def _blocks(self, missing: list[Sequence[str]]) -> Iterator[list[Sequence[str]]]:
         """Sentences that fill a shard, encoded by themselves: to the last bit the same after an interruption.
 
         What an encoder says of a sentence depends a little on the others in its batch.
         """
         most = _SHARD_BYTES // (4 * len(self.layers) * self.encoder.hidden)  # with two vectors for every word
-        block: dict[bytes, Sequence[str]] = {}
-        words = 0
-        for key, sentence in missing.items():
-            block[key] = sentence
-            words += len(sentence)
-            if words >= most:
+        block: list[Sequence[str]] = []
+        count = 0
+        for words in missing:
+            block.append(words)
+            count += len(words)
+            if count >= most:
                 yield block
-                block, words = {}, 0
+                block, count = [], 0
         if block:
             yield block
 
     def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
         """The features of these sentences; they must have been added. One copy, no other work."""
-        try:
-            places = [self._places[_key(words)] for words in sentences]
-        except KeyError:
-            raise KeyError("a sentence is not in the store: add() it first") from None
-        parts = [shard.row(row) for shard, row in places]
+        parts = self._shards.rows(_keys(sentences))
         sizes = np.concatenate([np.zeros(0, np.int64), *(part for part, _ in parts)], dtype=np.int64)
         kept = 1 + (sizes > 1)  # the first and the last subword of each word, once where they are the same
         vectors = torch.empty((int(kept.sum()), len(self.layers), self.encoder.hidden), dtype=torch.float16)
@@ -146,39 +153,23 @@ class FeatureStore:
         """What `Encoder.encode` gives, in half precision, of sentences that have been added."""
         columns = [self.layers.index(layer) for layer in layers]
         for words in sentences:
-            shard, row = self._places[_key(words)]
-            sizes, stored = shard.row(row)
+            ((sizes, stored),) = self._shards.rows(_keys([words]))
             vectors = stored.reshape(-1, len(self.layers), self.encoder.hidden)[:, columns]
             ends = np.cumsum(sizes, dtype=np.int32)
             yield Encoded(vectors.swapaxes(0, 1), ends - sizes.astype(np.int32), ends - 1)
 
     def _find_shards(self) -> None:
         """Take in the shards that are there and not yet known. A damaged one is removed: its sentences are missing."""
+        found = []
         for file in sorted(self.folder.glob("*.arrow")):
-            if file.name in self._shards:
-                continue
-            shard = Shard.read(file, len(self.layers) * self.encoder.hidden)
-            if shard is None:
-                with contextlib.suppress(OSError):
-                    file.unlink()
-                continue
-            self._shards[file.name] = shard
-            self._places.update((key, (shard, row)) for row, key in enumerate(shard.keys))
-
-    def _check(self, keys: Iterable[bytes]) -> None:
-        """Read the shards that these sentences are in from end to end, once; a damaged one is removed.
-
-        Not all shards when the store is opened: a large one would take long to open for a few sentences.
-        """
-        for shard in {self._places[key][0] for key in keys if key in self._places} - self._sound:
-            if shard.is_sound():
-                self._sound.add(shard)
-                continue
-            for key in shard.keys:
-                if self._places.get(key, (None,))[0] is shard:
-                    del self._places[key]
-            with contextlib.suppress(OSError):
-                shard.file.unlink()
+            if file not in self._shards.files:
+                shard = Shard.read(file, len(self.layers) * self.encoder.hidden)
+                if shard is None:
+                    with contextlib.suppress(OSError):
+                        file.unlink()
+                else:
+                    found.append(shard)
+        self._shards.add(found)
 
     def _prepare_folder(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -207,6 +198,10 @@ def _endpoints(sizes: NDArray[np.uint16]) -> NDArray[np.int64]:
     both = np.stack([ends - sizes, ends - 1], axis=1)
     kept: NDArray[np.int64] = both[np.stack([np.ones(len(sizes), bool), sizes > 1], axis=1)]
     return kept
+
+
+def _keys(sentences: Sequence[Sequence[str]]) -> Keys:
+    return np.fromiter(map(_key, sentences), KEY, len(sentences))
 
 
 def _key(words: Sequence[str]) -> bytes:

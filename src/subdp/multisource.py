@@ -5,9 +5,9 @@ The target parser starts from the first of them. Imports torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import numpy as np
 import torch
@@ -48,8 +48,8 @@ class JoinedSilver(Silver):
         labels[..., self._columns[number]] = pair.labels
         return replace(pair, labels=labels)
 
-    def targets(self) -> list[tuple[str, ...]]:
-        return [words for silver in self._silvers for words in silver.targets()]
+    def targets(self) -> Iterator[tuple[str, ...]]:
+        return chain.from_iterable(silver.targets() for silver in self._silvers)
 
 
 class AveragedSilver(JoinedSilver):
@@ -71,8 +71,8 @@ class AveragedSilver(JoinedSilver):
         first, *more = (super(AveragedSilver, self).__getitem__(number) for number in self._groups[index])
         return replace(first, more=tuple(more))
 
-    def targets(self) -> list[tuple[str, ...]]:
-        return list(self._of_target)
+    def targets(self) -> Iterator[tuple[str, ...]]:
+        return iter(self._of_target)
 
 
 def with_labels(parser: Parser, names: Sequence[str]) -> Parser:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from subdp.align import Alignment
@@ -26,6 +26,6 @@ class SilverPart(Silver):
         number = self._indices[index]
         return replace(self._silver[number], alignment=self._links[number])
 
-    def targets(self) -> list[tuple[str, ...]]:
-        targets = self._silver.targets()
-        return [targets[number] for number in self._indices]
+    def targets(self) -> Iterator[tuple[str, ...]]:
+        targets = list(self._silver.targets())
+        return (targets[number] for number in self._indices)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from sys import intern
 from typing import Any
 
 import numpy as np
@@ -140,10 +139,10 @@ class Silver:
     def __iter__(self) -> Iterator[SilverPair]:
         return (self[index] for index in range(len(self)))
 
-    def targets(self) -> list[tuple[str, ...]]:
-        """The words of every target sentence."""
-        columns = (self._open(shard).column(1) for shard in range(len(self._starts) - 1))
-        return [tuple(map(intern, words)) for column in columns for words in column.to_pylist()]
+    def targets(self) -> Iterator[tuple[str, ...]]:
+        """The words of every target sentence, as a stream."""
+        for shard in range(len(self._starts) - 1):
+            yield from map(tuple, self._open(shard).column(1).to_pylist())
 
     def _row(self, pair: SilverPair) -> dict[str, Any]:
         kept = np.flatnonzero(pair.arcs >= self.keep).astype(np.int32) if self.keep else np.empty(0, np.int32)
