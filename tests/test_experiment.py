@@ -114,6 +114,12 @@ def test_one_source_parser_for_all_seeds_makes_direct_transfer_one_cell(options:
     assert [(c.system.name, c.seed) for c in cells] == [("DT", 1), ("SubDP", 1), ("SubDP", 2)]
 
 
+def test_a_seed_or_language_named_twice_counts_once(options: ExperimentOptions) -> None:
+    assert _grid("transfer", options, "de", "de", seeds=(1, 2, 1)).cells() == (
+        _grid("transfer", options, "de", seeds=(1, 2)).cells()
+    )
+
+
 def test_the_losses_differ_from_the_default_in_one_setting_each(options: ExperimentOptions) -> None:
     systems = _grid("losses", options, "de").systems("de")[1:]
     default = systems[0].losses

@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, replace
 from functools import cache, cached_property
+from itertools import groupby
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -45,8 +46,8 @@ def run_grid(grid: Grid, corpora: Corpora, output: Path, say: Say) -> list[Resul
     """
     bench = Bench(grid, corpora, output)
     found: list[Result] = []
-    for seed in dict.fromkeys(grid.seeds):
-        found += _run_seed(bench, [cell for cell in grid.cells() if cell.seed == seed], say)
+    for _, cells in groupby(grid.cells(), lambda cell: cell.seed):
+        found += _run_seed(bench, list(cells), say)
     return found
 
 

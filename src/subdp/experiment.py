@@ -140,11 +140,11 @@ class Grid:
         return ("dev", "test") if self.name in ("transfer", "ablation", "multisource") else ("dev",)
 
     def cells(self) -> list[Cell]:
-        """All cells, seed by seed, so that a grid that is stopped has the first seed of every language."""
+        """All cells, each once, seed by seed, so that a grid that is stopped has the first seed of every language."""
         return [
             Cell(language, system, seed)
-            for seed in self.seeds
-            for language in self.languages
+            for seed in dict.fromkeys(self.seeds)
+            for language in dict.fromkeys(self.languages)
             for system in self.systems(language)
             if seed == self.seeds[0] or system.method not in self._once
         ]
