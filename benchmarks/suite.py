@@ -1,13 +1,13 @@
 """Every benchmark that has a peer, one after the other, and what they found in RESULTS.md: what `make bench` runs.
 
-    python benchmarks/suite.py --data DATA                    # all: some hours on two cores, most of them for `whole`
+    python benchmarks/suite.py --data DATA                    # all: two hours on two cores
     python benchmarks/suite.py --data DATA --only decode startup
     python benchmarks/suite.py --data DATA --try              # smallest sizes, one repeat, to see that all of it runs
 
-DATA holds UD 2.2 and NTREX-128 as `ud/UD_English-EWT`, `ud/UD_German-GSD` and `bitext/ntrex/en.txt`, `de.txt` and so on
-(`subdp data ud` fetches the treebanks). A benchmark that needs what is not there, or fails, is named in the results
-and the others go on. Rows of benchmarks that were not run this time are kept from the last time, if nothing that is
-installed has changed since.
+DATA holds UD 2.2, NTREX-128 and Tatoeba as `ud/UD_English-EWT`, `bitext/ntrex/en.txt`, `de.txt` and so on, and
+`bitext/tatoeba/en-de.tsv` (`subdp data ud` fetches the treebanks). A benchmark that needs what is not there, or fails,
+is named in the results and the others go on. Rows of benchmarks that were not run this time are kept from the last
+time, if nothing that is installed has changed since.
 """
 
 from __future__ import annotations
@@ -34,23 +34,21 @@ VERSIONS = {name: version(name) for name in (*PACKAGES, *PEERS)}
 TRIED = "Smallest sizes and one repeat: these figures say nothing but that everything runs."
 
 TREEBANK = "ud/UD_English-EWT/en_ewt-ud-train.conllu"
-NTREX = ("bitext/ntrex/en.txt", "bitext/ntrex/de.txt")
-GOLD = "ud/UD_German-GSD/de_gsd-ud-test.conllu"
+NTREX, TATOEBA = "bitext/ntrex", "bitext/tatoeba/en-de.tsv"
 
 
 def commands(data: Path, trying: bool) -> dict[str, list[str]]:
     """The arguments of each benchmark, in the order in which they run."""
-    treebank, gold = str(data / TREEBANK), str(data / GOLD)
-    bitext = [str(data / name) for name in NTREX]
+    treebank = str(data / TREEBANK)
     given = {
         "startup": [],
         "read_conllu": [treebank],
         "decode": ["--scores", "trained", "hard"],
         "project": [],
-        "align": ["--bitext", str(data / NTREX[0]).removesuffix("/en.txt")],
+        "align": ["--bitext", str(data / NTREX)],
         "encode": [treebank],
         "parser": [treebank],
-        "whole": ["--treebank", treebank, "--bitext", *bitext, *([] if trying else ["--test", gold])],
+        "whole": ["--treebank", treebank, "--bitext", str(data / TATOEBA)],
     }
     if not trying:
         return given

@@ -1,11 +1,12 @@
 """The whole method, from a treebank and translated pairs to a parser, beside supar and simalign glued by a script.
 
-    python benchmarks/whole.py --treebank en.conllu --bitext en.txt de.txt --test de-test.conllu    # some hours
-    python benchmarks/whole.py … --sentences 50 --pairs 20 --epochs 1 --repeats 1                   # a minute: a try
+    python benchmarks/whole.py --treebank en.conllu --bitext en-de.tsv                           # an hour or so
+    python benchmarks/whole.py … --sentences 50 --pairs 20 --epochs 1 --repeats 1                # a minute: a try
 
 Both start as new processes with nothing computed before (no cache of features; the encoder's model folder is there),
-with the same sentences, pairs, encoder, sizes, epochs (none stops early) and threads. Ours is `subdp run`, theirs
-`glue.py`; both end with the test set parsed and scored. `--sentences 0` takes the whole treebank.
+with the same sentences, pairs, encoder, sizes, losses (the paper's), epochs (none stops early) and threads. Ours is
+`subdp run`, theirs `glue.py`. With `--test`, both end with gold trees parsed and scored, which shows that both have
+made a parser. `--sentences 0` takes the whole treebank, `--epochs 0` the preset's epochs: then it takes some hours.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def prepare(options: Any, folder: Path) -> Settings:
     lines = [f"{' '.join(pair.source)}\t{' '.join(pair.target)}\n" for pair in pairs]
     (folder / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
     changes = {"epochs": options.epochs, "patience": options.epochs} if options.epochs else {"patience": 1000}
-    settings = Settings.resolve(flags={"train": changes, "adapt": changes})
+    settings = Settings.resolve(losses="paper", flags={"train": changes, "adapt": changes})
     (folder / "settings.toml").write_text(settings.as_toml(), encoding="utf-8")
     words = sum(map(len, sentences)), sum(pairs.words)
     say(f"{len(sentences):,} sentences ({words[0]:,} words), {len(pairs):,} pairs ({words[1]:,} words)")
@@ -100,9 +101,9 @@ def main() -> None:
     parser.add_argument("--treebank", required=True)
     parser.add_argument("--bitext", nargs="+", required=True, help="one file of pairs, or two files of lines")
     parser.add_argument("--test", help="gold trees of the target language")
-    parser.add_argument("--sentences", type=int, default=2000, help="of the treebank, at random; 0 for all")
+    parser.add_argument("--sentences", type=int, default=1000, help="of the treebank, at random; 0 for all")
     parser.add_argument("--pairs", type=int, default=2000)
-    parser.add_argument("--epochs", type=int, default=0, help="of both trainings; 0 for the preset's")
+    parser.add_argument("--epochs", type=int, default=4, help="of both trainings; 0 for the preset's")
     parser.add_argument("--encoder", default="bundled")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
