@@ -207,7 +207,8 @@ def _bars(axes: Any, table: Table, metric: str) -> None:
         places = [index + (number - (len(table.systems) - 1) / 2) * width for index in range(len(found))]
         heights = [0.0 if score is None else score.mean for score in found]
         errors = [0.0 if score is None or score.std is None else score.std for score in found]
-        axes.bar(places, heights, width, yerr=errors, label=system, error_kw={"lw": 0.8})
+        hatch = "///" * (number // 10)  # There are ten colours.
+        axes.bar(places, heights, width, yerr=errors, label=system, hatch=hatch, error_kw={"lw": 0.8})
     axes.set_xticks(range(len(table.languages)), table.languages)
     axes.set_ylim(bottom=0)
 
