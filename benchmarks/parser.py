@@ -1,6 +1,6 @@
 """How fast the parser trains and parses, beside supar 1.1.4 and stanza's depparse network.
 
-    python benchmarks/parser.py TREEBANK.conllu            # about fifteen minutes on two cores
+    python benchmarks/parser.py TREEBANK.conllu            # about ten minutes on two cores
 
 The same sentences, encoder folder (frozen) and sizes: layers of the mix, BiLSTM and its input, arc and label vectors,
 labels, words in a batch. An epoch of ours and one of supar's alternate, then parsing in the same way. The first epoch
@@ -90,7 +90,7 @@ def read_sample(treebank: Path, count: int) -> tuple[list[Sentence], list[Senten
 def main() -> None:
     options = arguments(__doc__)
     options.add_argument("treebank", type=Path)
-    options.add_argument("--sentences", type=int, default=2000, help="to train on; a quarter as many are parsed")
+    options.add_argument("--sentences", type=int, default=1000, help="to train on; a quarter as many are parsed")
     options.add_argument("--encoder", default="bundled")
     chosen = options.parse_args()
     learnt, fresh = read_sample(chosen.treebank, chosen.sentences)

@@ -1,9 +1,9 @@
 """What the stages cost as a bitext grows, as sentences grow, and how far each is from what the machine can do.
 
-    python benchmarks/scale.py                                   # 1k, 10k and 100k pairs: an hour or so, 10 GB of disk
+    python benchmarks/scale.py                                   # 1k, 10k and 100k pairs: half an hour or so, 5 GB of disk
     python benchmarks/scale.py --pairs 20 40 --lengths 5 10 --limit-pairs 4 --limit-encoder FOLDER --each 4    # a try
 
-The bitext is made up: random words, a word's translation always the same, 20 words a sentence on average, nothing
+The bitext is made up: random words, a word's translation always the same, 10 words a sentence on average, nothing
 dropped. Three tables:
 
 * Growth. With a *small encoder of random weights* (made here; name another with --encoder), as the bundled one would
@@ -46,12 +46,12 @@ Found = dict[str, Any]
 
 
 def write_bitext(path: Path, pairs: int, length: int | None = None) -> Path:
-    """Made-up translations; sentences of 5 to 35 words unless all are to have the same length."""
+    """Made-up translations; sentences of 4 to 16 words unless all are to have the same length."""
     choose = random.Random(f"{pairs} {length}")
     spelled = random.Random(0).sample([a + b + c for a in LETTERS for b in LETTERS for c in LETTERS], VOCABULARY)
     with path.open("w", encoding="utf-8") as stream:
         for _ in range(pairs):
-            words = choose.choices(spelled, k=length or choose.randint(5, 35))
+            words = choose.choices(spelled, k=length or choose.randint(4, 16))
             order = sorted(range(len(words)), key=lambda at: at + choose.uniform(-2, 2))
             stream.write(f"{' '.join(words)}\t{' '.join(words[at][::-1].upper() for at in order)}\n")
     return path

@@ -1,6 +1,6 @@
 """The whole method, from a treebank and translated pairs to a parser, beside supar and simalign glued by a script.
 
-    python benchmarks/whole.py --treebank en.conllu --bitext en-de.tsv                           # an hour or so
+    python benchmarks/whole.py --treebank en.conllu --bitext en-de.tsv                           # half an hour
     python benchmarks/whole.py … --sentences 50 --pairs 20 --epochs 1 --repeats 1                # a minute: a try
 
 Both start as new processes with nothing computed before (no cache of features; the encoder's model folder is there),
@@ -103,7 +103,7 @@ def main() -> None:
     parser.add_argument("--test", help="gold trees of the target language")
     parser.add_argument("--sentences", type=int, default=1000, help="of the treebank, at random; 0 for all")
     parser.add_argument("--pairs", type=int, default=2000)
-    parser.add_argument("--epochs", type=int, default=4, help="of both trainings; 0 for the preset's")
+    parser.add_argument("--epochs", type=int, default=3, help="of both trainings; 0 for the preset's")
     parser.add_argument("--encoder", default="bundled")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
