@@ -38,7 +38,7 @@ english-parser: install
 	  --title 'English dependency parser (UD English EWT 2.2)' --licence 'CC BY-SA 4.0, as the treebank' \
 	  --seed 1 --half --output src/subdp/models/en
 
-# Our speed beside that of others: benchmarks/RESULTS.md. DATA is a folder with UD 2.2 and NTREX (benchmarks/suite.py);
+# Our speed beside that of others: benchmarks/RESULTS.md. DATA is a folder with UD 2.2, NTREX and Tatoeba (benchmarks/suite.py);
 # BENCH has other options, as BENCH='--only decode startup' or BENCH=--try.
 BENCH_VENV ?= build/bench-env
 DATA ?= data

@@ -85,7 +85,9 @@ class FeatureStore:
         return bool(self._shards.find(_keys([sentence]))[0] >= 0)
 
     def add(self, sentences: Iterable[Sequence[str]]) -> int:
-        """Encode and store the sentences that are missing; gives back how many were. Memory stays flat."""
+        """Encode and store the sentences that are missing; gives back how many were.
+
+        What is held in memory is the words of those that are missing, and a shard."""
         self._find_shards()
         missing = self._missing(sentences)
         if not missing:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
+from sys import intern
 
 import numpy as np
 import torch
@@ -59,7 +60,7 @@ class AveragedSilver(JoinedSilver):
         super().__init__(silvers)
         self._of_target: dict[tuple[str, ...], list[int]] = {}
         for index, words in enumerate(super().targets()):
-            self._of_target.setdefault(words, []).append(index)
+            self._of_target.setdefault(tuple(map(intern, words)), []).append(index)
         self._groups = list(self._of_target.values())
 
     def __len__(self) -> int:

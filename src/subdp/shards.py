@@ -92,53 +92,61 @@ class Shard:
 
 
 class Shards:
-    """All shards of a store, and where each sentence is: 24 bytes for one, in sorted arrays; objects would take ten
-    times as much."""
+    """All shards of a store, and where each sentence is, in sorted arrays: objects would take several times as much.
+
+    The index is replaced as a whole, so that a thread may read while another adds.
+    """
 
     def __init__(self) -> None:
         self.files: set[Path] = set()
         self._shards: list[Shard] = []
         self._sound: set[int] = set()
-        self._keys: Keys = np.zeros(0, KEY)
-        self._places: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._damaged: set[int] = set()
+        self._index: tuple[Keys, NDArray[np.int64]] = (np.zeros(0, KEY), np.zeros(0, np.int64))
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self._index[0])
 
     def add(self, shards: Sequence[Shard]) -> None:
         """Take in more shards; a sentence that is in two of them is read from the first."""
-        if not shards:
-            return
-        numbers = range(len(self._shards), len(self._shards) + len(shards))
-        places = [number * _ROWS + np.arange(len(shard.keys)) for number, shard in zip(numbers, shards, strict=True)]
-        keys = np.concatenate([self._keys, *(shard.keys for shard in shards)])
-        self._keys, first = np.unique(keys, return_index=True)
-        self._places = np.concatenate([self._places, *places])[first]
-        self._shards += shards
-        self.files |= {shard.file for shard in shards}
+        if shards:
+            self._shards += shards
+            self.files |= {shard.file for shard in shards}
+            self._build()
+
+    def _build(self) -> None:
+        """Make the index of all shards that are not damaged. *Shape:* keys, sorted, and places, both [sentences]."""
+        kept = [(number, shard.keys) for number, shard in enumerate(self._shards) if number not in self._damaged]
+        keys, first = np.unique(np.concatenate([np.zeros(0, KEY), *(keys for _, keys in kept)]), return_index=True)
+        places = [number * _ROWS + np.arange(len(keys)) for number, keys in kept]
+        self._index = (keys, np.concatenate([np.zeros(0, np.int64), *places])[first])
 
     def find(self, keys: Keys) -> NDArray[np.int64]:
         """The places of sentences, −1 for one that is not there."""
-        if not len(self._keys):
+        known, places = self._index
+        if not len(known):
             return np.full(len(keys), -1)
-        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        return np.where(self._keys[at] == keys, self._places[at], -1)
+        at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+        return np.where(known[at] == keys, places[at], -1)
 
     def find_sound(self, keys: Keys) -> NDArray[np.int64]:
         """The places of sentences whose shards are as they were written; each shard is read from end to end once.
 
         A damaged shard is removed. Not all are read when the store is opened: that would take long for a few sentences.
         """
-        places = self.find(keys)
-        asked = {number for number in np.unique(places // _ROWS).tolist() if number >= 0}
-        damaged = [number for number in asked - self._sound if not self._shards[number].is_sound()]
-        self._sound |= asked.difference(damaged)
-        for number in damaged:
-            kept = self._places // _ROWS != number
-            self._keys, self._places = self._keys[kept], self._places[kept]
-            with contextlib.suppress(OSError):
-                self._shards[number].file.unlink()
-        return self.find(keys) if damaged else places
+        while True:
+            places = self.find(keys)
+            unread = {number for number in np.unique(places // _ROWS).tolist() if number >= 0} - self._sound
+            if not unread:
+                return places
+            damaged = {number for number in unread if not self._shards[number].is_sound()}
+            self._sound |= unread - damaged
+            self._damaged |= damaged
+            for number in damaged:
+                with contextlib.suppress(OSError):
+                    self._shards[number].file.unlink()
+            if damaged:
+                self._build()
 
     def rows(self, keys: Keys) -> list[tuple[NDArray[np.uint16], NDArray[np.float16]]]:
         """What is stored of these sentences (see `Shard.row`); they must be there."""
