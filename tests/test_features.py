@@ -245,13 +245,15 @@ def test_sentences_are_found_by_their_keys_whatever_bytes_those_hold(tmp_path: P
 
 
 def test_a_damaged_shard_does_not_hide_a_sound_copy(tmp_path: Path) -> None:
-    rows = [Row(bytes([number]) * 16, np.uint16(1).tobytes(), b"\0\0") for number in range(5)]
+    rows = [Row(bytes([number]) * 16, np.uint16(1).tobytes(), bytes(2000)) for number in range(5)]
     files = [tmp_path / "0.arrow", tmp_path / "1.arrow"]
     for file in files:
         write_shard(rows, file)
     flip_a_bit(files[0])
     shards, keys = Shards(), np.array([row.key for row in rows], KEY)
-    shards.add([shard for file in files if (shard := Shard.read(file, 1))])
+    found = [shard for file in files if (shard := Shard.read(file, 1000))]
+    assert [shard.is_sound() for shard in found] == [False, True]
+    shards.add(found)
     assert (shards.find_sound(keys) >= 0).all()
     assert len(shards) == 5
     assert files[1].exists()
