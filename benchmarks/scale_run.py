@@ -213,9 +213,11 @@ def main() -> None:
     encoder, settings = Encoder.load(chosen.encoder), Settings.resolve()
     settings = replace(settings, adapt=replace(settings.adapt, epochs=chosen.epochs, least_batches=1))
     found = run(chosen.file, encoder, settings, chosen.folder)
+    found["threads"] = torch.get_num_threads()
     if chosen.operations:
+        torch.set_num_threads(1)  # The counter does not see what other threads do.
         found["operations"] = operations(chosen.file, encoder, settings, chosen.folder)
-    print(json.dumps({**found, "threads": torch.get_num_threads()}))
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":
