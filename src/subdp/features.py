@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from subdp.bundled import cache_folder
-from subdp.encode import Encoded, Encoder
+from subdp.encode import Encoded, Encoder, chunks
 from subdp.errors import SubdpError
 from subdp.progress import progress
 from subdp.shards import KEY, Keys, Row, Shard, Shards, write_shard
@@ -94,7 +94,10 @@ class FeatureStore:
             return 0
         self._prepare_folder()
         with progress("encoding", sum(map(len, missing)), "words") as advance:
-            for block in self._blocks(missing):
+            # What fills a shard is encoded by itself, for what an encoder says of a sentence depends a little on the
+            # others in its batch: so it is the same to the last bit after an interruption.
+            most = _SHARD_BYTES // (4 * len(self.layers) * self.encoder.hidden)  # with two vectors for every word
+            for block in chunks(missing, most):
                 rows = []
                 encoded = self.encoder.encode(block, self.layers)
                 for words, sentence in zip(block, encoded, strict=True):
@@ -115,23 +118,6 @@ class FeatureStore:
             keys.append(asked[absent])
         _, first = np.unique(np.concatenate(keys), return_index=True)
         return [words[index] for index in np.sort(first).tolist()]
-
-    def _blocks(self, missing: list[Sequence[str]]) -> Iterator[list[Sequence[str]]]:
-        """Sentences that fill a shard, encoded by themselves: to the last bit the same after an interruption.
-
-        What an encoder says of a sentence depends a little on the others in its batch.
-        """
-        most = _SHARD_BYTES // (4 * len(self.layers) * self.encoder.hidden)  # with two vectors for every word
-        block: list[Sequence[str]] = []
-        count = 0
-        for words in missing:
-            block.append(words)
-            count += len(words)
-            if count >= most:
-                yield block
-                block, count = [], 0
-        if block:
-            yield block
 
     def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
         """The features of these sentences; they must have been added. One copy, no other work."""
