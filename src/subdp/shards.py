@@ -169,6 +169,8 @@ def write_shard(rows: list[Row], file: Path) -> None:
             writer.write_batch(batch)
         stream.flush()
         fsync(stream.fileno())
+    del arrays, batch
+    pa.default_memory_pool().release_unused()  # Otherwise Arrow holds a shard's size, and more, for good.
 
 
 def _checksum(columns: Iterable[Any]) -> int:
