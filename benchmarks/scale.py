@@ -1,6 +1,6 @@
 """What the stages cost as a bitext grows, as sentences grow, and how far each is from what the machine can do.
 
-    python benchmarks/scale.py                                   # 1k, 10k, 100k pairs: half an hour, 5 GB of disk
+    python benchmarks/scale.py                                   # 1k, 10k, 100k pairs: a quarter of an hour, 4 GB
     python benchmarks/scale.py --pairs 20 40 --lengths 5 10 --limit-pairs 4 --limit-encoder FOLDER --each 4    # a try
 
 The bitext is made up: random words, a word's translation always the same, 10 words a sentence on average, nothing

@@ -1,6 +1,6 @@
 """Every benchmark that has a peer, one after the other, and what they found in RESULTS.md: what `make bench` runs.
 
-    python benchmarks/suite.py --data DATA                    # all: two hours on two cores
+    python benchmarks/suite.py --data DATA                    # all: an hour on two cores
     python benchmarks/suite.py --data DATA --only decode startup
     python benchmarks/suite.py --data DATA --try              # smallest sizes, one repeat, to see that all of it runs
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from subdp.biaffine import Biaffine
 from subdp.examples import SoftExamples
-from subdp.train import batches
+from subdp.train import UNTRAINED_WORDS, batches
 
 _SURE = 0.5  # The least mass on one head for projection to count as having chosen it.
 _MOST_PAIRS = 1000  # Some 20,000 words: enough for a share by relation, whatever the size of the bitext.
@@ -60,12 +60,12 @@ def with_teacher(examples: SoftExamples, network: Biaffine) -> tuple[SoftExample
 
 
 @torch.no_grad()
-def measure_agreement(teacher: Biaffine, examples: SoftExamples, batch_words: int = 1000) -> Agreement:
+def measure_agreement(teacher: Biaffine, examples: SoftExamples) -> Agreement:
     """Count how often the teacher's likeliest head is the one that projection chose, on the first examples."""
     count = len(examples.silver.label_names)
     words, same = torch.zeros(count), torch.zeros(count)
     teacher.eval()
-    for indices in batches(examples.lengths[:_MOST_PAIRS], batch_words, seed=0):
+    for indices in batches(examples.lengths[:_MOST_PAIRS], UNTRAINED_WORDS, seed=0):
         pairs = [examples.silver[examples.indices[index]] for index in indices]
         own = teacher(examples.features.batch([pair.target for pair in pairs]))
         projected = examples.project(pairs, own.arcs.device)

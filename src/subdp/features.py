@@ -149,14 +149,13 @@ class FeatureStore:
     def _find_shards(self) -> None:
         """Take in the shards that are there and not yet known. A damaged one is removed: its sentences are missing."""
         found = []
-        for file in sorted(self.folder.glob("*.arrow")):
-            if file not in self._shards.files:
-                shard = Shard.read(file, len(self.layers) * self.encoder.hidden)
-                if shard is None:
-                    with contextlib.suppress(OSError):
-                        file.unlink()
-                else:
-                    found.append(shard)
+        for file in sorted({*self.folder.glob("*.arrow")} - self._shards.files):
+            shard = Shard.read(file, len(self.layers) * self.encoder.hidden)
+            if shard is None:
+                with contextlib.suppress(OSError):
+                    file.unlink()
+            else:
+                found.append(shard)
         self._shards.add(found)
 
     def _prepare_folder(self) -> None:

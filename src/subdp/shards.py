@@ -98,7 +98,6 @@ class Shards:
     """
 
     def __init__(self) -> None:
-        self.files: set[Path] = set()
         self._shards: list[Shard] = []
         self._sound: set[int] = set()
         self._damaged: set[int] = set()
@@ -107,11 +106,15 @@ class Shards:
     def __len__(self) -> int:
         return len(self._index[0])
 
+    @property
+    def files(self) -> set[Path]:
+        """The files of all shards, those that were found damaged among them."""
+        return {shard.file for shard in self._shards}
+
     def add(self, shards: Sequence[Shard]) -> None:
         """Take in more shards; a sentence that is in two of them is read from the first."""
         if shards:
             self._shards += shards
-            self.files |= {shard.file for shard in shards}
             self._build()
 
     def _build(self) -> None:

@@ -27,6 +27,8 @@ from subdp.progress import progress
 
 CHECKPOINT = "checkpoint.safetensors"
 METRICS = "metrics.jsonl"
+UNTRAINED_WORDS = 1000
+"""Words in a batch, padding included, where nothing is trained."""
 
 
 class Examples(Protocol):
@@ -105,11 +107,11 @@ def train(
     return history
 
 
-def mean_loss(network: Biaffine, examples: Examples, batch_words: int = 1000) -> float:
+def mean_loss(network: Biaffine, examples: Examples) -> float:
     """The loss per word on examples that are not trained on."""
     network.eval()
     with torch.inference_mode():
-        parts = batches(examples.lengths, batch_words, seed=0)
+        parts = batches(examples.lengths, UNTRAINED_WORDS, seed=0)
         return sum(examples.loss(network, part).item() for part in parts) / sum(examples.lengths)
 
 
