@@ -52,7 +52,7 @@ def test_an_unknown_name_lists_what_there_is(site: Path) -> None:
 
 
 def test_nothing_available_is_said_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("subdp.plugins.entry_points", lambda group: ())
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: ())
     with pytest.raises(SubdpError, match="available: none"):
         load("subdp.aligners", "any")
 

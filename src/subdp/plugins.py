@@ -11,10 +11,12 @@ Standard library only; nothing is imported from a plug-in before it is asked for
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from subdp.errors import SubdpError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUPS = ("subdp.encoders", "subdp.aligners", "subdp.translators", "subdp.tokenizers")
 """The entry-point groups in which this package looks."""
@@ -25,6 +27,8 @@ def plugins(group: str) -> dict[str, EntryPoint]:
 
     Two packages that offer the same name are an error: which of them was meant cannot be known.
     """
+    from importlib.metadata import entry_points  # it takes a moment to import, and `subdp --help` asks for no plug-ins
+
     if group not in GROUPS:
         raise ValueError(f"{group!r} is no group of plug-ins; the groups are {', '.join(GROUPS)}")
     found: dict[str, EntryPoint] = {}

@@ -7,15 +7,15 @@ Universal Dependencies, whose treebanks the parsers learn from: `do n't`, `l' ho
 Writing systems without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese, Tibetan) need a
 dictionary, which the standard does not have: every Han character, every kana of Hiragana and every character with its
 marks is then a word. `needs_tokenizer` says when text is of that kind; a package can bring a better tokenizer as a
-plug-in in the group `subdp.tokenizers`: a function from a text to its words. May import plugins and errors only.
+plug-in in the group `subdp.tokenizers`: a function from a text to its words.
+
+May import plugins, errors and word_patterns only; the last when a text comes, for compiling patterns takes a moment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
-
-import regex  # type: ignore[import-untyped]
 
 from subdp.errors import SubdpError
 from subdp.plugins import load
@@ -24,45 +24,6 @@ Tokenizer: TypeAlias = Callable[[str], Iterable[str]]
 """A function from the text of a sentence to its words; white space among them is ignored."""
 
 BUILT_IN = ("unicode", "whitespace")
-
-# Their full stop, before a name or a number, ends neither the word nor a sentence. "No." needs the number.
-_TITLES = r"(?:Mr|Mrs|Ms|Dr|Prof|St|vs|ca|bzw)\.(?=\s+[\p{L}\d])|(?:No|Nr)\.(?=\s+\d)"
-_CLITICS = "s|m|d|re|ve|ll"
-# French, Italian and Catalan words that lose their vowel before another; a list, because Turkish writes its
-# suffixes after an apostrophe too (İstanbul'un) and those stay with their word.
-_ELIDED = (
-    "[cdjlmnstvz]|(?:jus|lors|puis|quoi)?qu|(?:a|be|co|da|de|ne|que|su)ll|(?:a|da|de|ne|su)?gl|(?:alc|ciasc|ness)?un"
-    "|anch|com|cos|dov|mezz|quand|quest|sant|senz|tutt|trent|vent"
-)
-
-_WORD = regex.compile(
-    rf"""
-      (?:https?://|www\.)[!\#-;=?-~]*[0-9A-Za-z/]                # an address, to its last letter, digit or slash
-    | [0-9A-Za-z_.+-]{{1,64}}@[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)+
-    | \.{{2,}} | -{{2,}} | [!?]{{2,}} | '{{2,}} | `{{2,}} | \*{{2,}} | ={{2,}} | ~{{2,}} | <{{2,}} | >{{2,}}
-    | [:;]-?[()DP](?!\w)
-    | (?<!\w)(?:\p{{L}}\p{{M}}*\.){{2,}}(?!\w)                   # U.S.  M.Ö.  z.B.
-    | (?<![\w.'’-])\p{{Lu}}\.(?=\s+\p{{L}})                      # J. Smith
-    | (?<!\w)(?:{_TITLES})
-    | \d+(?::\d+)+ | \d+(?:/\d+){{2}}                            # 10:30  24/12/2004
-    | (?<!\w)[Cc]an(?=not\b)
-    | \d+(?:[.,]\d+)*['’](?!(?i:{_CLITICS})\b)\p{{L}}+           # Turkish 1912'de
-    | \p{{Han}}{{1,9}}\p{{Hangul}}+                              # Korean with a stem in Han characters
-    | ['’](?:(?i:{_CLITICS})\b)?                                 # by hand: the flag w keeps a quote on a vowel
-    | [^\s\p{{Cc}}\p{{DI}}]\S*?(?:\b|(?!\S))                     # from anything visible to the next boundary
-    """,
-    regex.V1 | regex.WORD | regex.VERBOSE,
-)
-
-_BREAK = regex.compile(
-    rf"""
-      (?<=\p{{L}})(?=n['’]t$)
-    | (?<=[\w.])(?=['’](?:{_CLITICS})$)
-    | (?<=^(?:{_ELIDED})['’])(?=[aàâeéèêëhiìîïoòóôœuùúûy])
-    | (?<=\p{{Hangul}})(?=['’]) | (?<=['’])(?=\p{{Hangul}})      # in Korean an apostrophe is a quotation mark
-    """,
-    regex.V1 | regex.VERBOSE | regex.IGNORECASE,
-)
 
 
 def words_of(text: str, tokenizer: str | Tokenizer = "unicode") -> tuple[str, ...]:
@@ -96,12 +57,14 @@ def needs_tokenizer(text: str) -> str | None:
     For such text the tokenizer `unicode` gives pieces, not words; callers say so once for a file, not for each line.
     Japanese stands for Han characters among kana.
     """
-    count = len(_UNSPACED.findall(text))
-    if 2 * count <= len(_LETTER.findall(text)):
+    from subdp.word_patterns import KANA, LETTER, SCRIPTS, UNSPACED
+
+    count = len(UNSPACED.findall(text))
+    if 2 * count <= len(LETTER.findall(text)):
         return None
-    if _KANA.search(text):
+    if KANA.search(text):
         return "Japanese"
-    return max(_SCRIPTS, key=lambda script: len(_SCRIPTS[script].findall(text)))
+    return max(SCRIPTS, key=lambda script: len(SCRIPTS[script].findall(text)))
 
 
 def sentences_of(text: str) -> tuple[str, ...]:
@@ -114,22 +77,24 @@ def sentences_of(text: str) -> tuple[str, ...]:
     >>> sentences_of("Dr. Who left at 5 p.m. sharp. Did he? Yes!")
     ('Dr. Who left at 5 p.m. sharp.', 'Did he?', 'Yes!')
     """
+    from subdp.word_patterns import SENTENCE_END
+
     return tuple(
-        sentence.strip() for line in text.splitlines() for sentence in _SENTENCE_END.split(line) if sentence.strip()
+        sentence.strip() for line in text.splitlines() for sentence in SENTENCE_END.split(line) if sentence.strip()
     )
 
 
 def _unicode_words(text: str) -> tuple[str, ...]:
-    found: list[str] = _WORD.findall(text)
-    if "'" in text or "’" in text:
-        return tuple(part for word in found for part in _parts(word))
-    return tuple(found)
+    from subdp.word_patterns import BREAK, WORD
 
-
-def _parts(word: str) -> list[str]:
-    if len(word) > 1 and ("'" in word or "’" in word):
-        return [part for part in _BREAK.split(word) if part]
-    return [word]
+    found: list[str] = WORD.findall(text)
+    if "'" not in text and "’" not in text:
+        return tuple(found)
+    words: list[str] = []
+    for word in found:
+        inside = len(word) > 1 and ("'" in word or "’" in word)
+        words += [part for part in BREAK.split(word) if part] if inside else [word]
+    return tuple(words)
 
 
 def _callable(found: object, name: str) -> Tokenizer:
@@ -145,23 +110,3 @@ def _checked(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
         if not isinstance(word, str):
             raise SubdpError(f"the tokenizer gave a {type(word).__name__} instead of a word", hint="it must give str")
     return tuple(word.strip() for word in words if word.strip())
-
-
-_LETTER = regex.compile(r"\p{L}")
-_KANA = regex.compile(r"[\p{Hiragana}\p{Katakana}]")
-_SCRIPTS = {
-    script: regex.compile(rf"\p{{L}}(?<=\p{{{script}}})")
-    for script in ("Han", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan")
-}
-_UNSPACED = regex.compile(r"\p{L}(?<=[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}])")
-
-_CLOSING = r"(?:[\p{SB=Close}--\p{Ps}]{0,3}(?:\s»)?)"
-_SENTENCE_END = regex.compile(
-    rf"""
-      (?<=[。！？｡]{_CLOSING})(?![。！？｡\p{{SB=Close}}--\p{{Ps}}])
-    | (?<=[\p{{SB=STerm}}\p{{SB=ATerm}}…]{_CLOSING})
-      (?<!(?<!\w)(?:[\p{{Lu}}\p{{Ll}}]\.|[IVX]+\.|{_TITLES})|(?<![\w.,:])\d{{1,2}}\.)
-      \s+(?![\p{{Pe}}\p{{Pf}},;:.!?…/]|\p{{P}}*\p{{Ll}})
-    """,
-    regex.V1 | regex.VERBOSE,
-)
