@@ -29,6 +29,7 @@ def experiment(
     config: str | None = None,
     adapt: Changes = None,
     loss: Changes = None,
+    tatoeba: int | None = None,
     jobs: int | None = None,
 ) -> None:
     """Repeat an experiment of the paper: transfer, ablation, alignment, losses, multisource or bitext-size.
@@ -58,6 +59,8 @@ def experiment(
         Settings of the target parser's training, as --adapt.epochs 10.
     loss
         Settings of the losses, as --loss.completion none.
+    tatoeba
+        Pairs of Tatoeba at most.
     jobs
         Cells worked on at once, each with its share of the cores.
     """
@@ -66,7 +69,7 @@ def experiment(
 
     section = _section(config)
     chosen_seeds, chosen_languages = seeds or section.pop("seeds"), languages or section.pop("languages")
-    given = {"encoder": encoder, "jobs": jobs}
+    given = {"encoder": encoder, "tatoeba": tatoeba, "jobs": jobs}
     options = _options(section | {key: value for key, value in given.items() if value is not None}, config)
     settings = Settings.resolve(options.preset, losses, config, {"adapt": adapt or {}, "losses": loss or {}})
     grid = Grid(name, tuple(chosen_languages), tuple(chosen_seeds), options, settings)
