@@ -150,7 +150,10 @@ class Encoder:
     def _encode_chunk(self, chunk: list[Sequence[str]], layers: tuple[int, ...]) -> Iterator[Encoded]:
         split = self._tokenise(chunk)
         dtype = np.float16 if self.model.dtype == torch.float16 else np.float32
-        vectors = [np.empty((len(layers), len(ids), self.hidden), dtype) for ids, _ in split]
+        # One piece for the chunk: many of all sizes, made by several threads, leave memory full of holes.
+        starts = np.cumsum([0, *(len(ids) for ids, _ in split)])
+        whole = np.empty((len(layers), starts[-1], self.hidden), dtype)
+        vectors = [whole[:, start:end] for start, end in pairwise(starts)]
         room = self.window - len(self.prefix) - len(self.suffix)
         spans = [span for number, (ids, _) in enumerate(split) for span in _spans(number, len(ids), room)]
         spans.sort(key=lambda span: span.end - span.start, reverse=True)

@@ -16,7 +16,7 @@ import contextlib
 import json
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
@@ -98,14 +98,14 @@ class FeatureStore:
             # others in its batch: so it is the same to the last bit after an interruption.
             most = _SHARD_BYTES // (4 * len(self.layers) * self.encoder.hidden)  # with two vectors for every word
             for block in chunks(missing, most):
-                rows = []
-                encoded = self.encoder.encode(block, self.layers)
-                for words, sentence in zip(block, encoded, strict=True):
-                    rows.append(Row.of(_key(words), sentence))
-                    advance(len(sentence.first))
-                self._write(rows)
+                self._write(self._rows(block, advance))
         self._find_shards()
         return len(missing)
+
+    def _rows(self, block: Sequence[Sequence[str]], advance: Callable[[int], None]) -> Iterator[Row]:
+        for words, sentence in zip(block, self.encoder.encode(block, self.layers), strict=True):
+            yield Row.of(_key(words), sentence)
+            advance(len(words))
 
     def _missing(self, sentences: Iterable[Sequence[str]]) -> list[Sequence[str]]:
         """The sentences that are not there, or only in a damaged shard; each once, in their order."""
@@ -167,7 +167,7 @@ class FeatureStore:
         about = {"encoder": self.encoder.name, "layers": self.layers, "hidden": self.encoder.hidden}
         (self.folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
 
-    def _write(self, rows: list[Row]) -> None:
+    def _write(self, rows: Iterable[Row]) -> None:
         part = self.folder / f"{uuid.uuid4().hex}.part"
         try:
             write_shard(rows, part)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import zlib
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import fsync
@@ -159,21 +160,27 @@ class Shards:
         return [self._shards[place // _ROWS].row(place % _ROWS) for place in places.tolist()]
 
 
-def write_shard(rows: list[Row], file: Path) -> None:
-    arrays = [
-        pa.array([row.key for row in rows], pa.binary(16)),
-        pa.array([row.sizes for row in rows], pa.large_binary()),
-        pa.array([row.vectors for row in rows], pa.large_binary()),
+def write_shard(rows: Iterable[Row], file: Path) -> None:
+    """Rows are copied one behind the other as they come: to hold many small pieces would leave memory full of holes."""
+    keys, sizes, vectors = bytearray(), bytearray(), bytearray()
+    size_ends, vector_ends = array("q", [0]), array("q", [0])
+    for row in rows:
+        keys += row.key
+        sizes += row.sizes
+        vectors += row.vectors
+        size_ends.append(len(sizes))
+        vector_ends.append(len(vectors))
+    kinds = {"key": pa.binary(16), "sizes": pa.large_binary(), "vectors": pa.large_binary()}
+    columns = [
+        pa.Array.from_buffers(kind, len(size_ends) - 1, [None, *map(pa.py_buffer, buffers)])
+        for kind, buffers in zip(kinds.values(), [(keys,), (size_ends, sizes), (vector_ends, vectors)], strict=True)
     ]
-    metadata = {"crc32": str(_checksum(arrays))}
-    batch = pa.record_batch(arrays, names=["key", "sizes", "vectors"]).replace_schema_metadata(metadata)
+    schema = pa.schema(kinds.items(), {"crc32": str(_checksum(columns))})
     with file.open("wb") as stream:
-        with pa.ipc.new_file(stream, batch.schema) as writer:
-            writer.write_batch(batch)
+        with pa.ipc.new_file(stream, schema) as writer:
+            writer.write_batch(pa.record_batch(columns, schema=schema))
         stream.flush()
         fsync(stream.fileno())
-    del arrays, batch
-    pa.default_memory_pool().release_unused()  # Otherwise Arrow holds a shard's size, and more, for good.
 
 
 def _checksum(columns: Iterable[Any]) -> int:
