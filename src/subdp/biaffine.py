@@ -10,11 +10,11 @@ Sizes: B sentences, N words in the longest of them, L labels; positions 0..N, RO
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from subdp.config import NetworkConfig
 from subdp.features import Batch
@@ -58,63 +58,70 @@ class Biaffine(nn.Module):
     def __init__(self, config: NetworkConfig, layers: int, hidden: int, labels: int):
         super().__init__()
         self.dropout = config.dropout
+        outer = [config.arc, config.arc, config.label, config.label]
+        self.stages = [2 * hidden, config.features, *[2 * config.lstm] * config.lstm_layers, *outer]
         self.mix = nn.Parameter(torch.zeros(layers))
         self.scale = nn.Parameter(torch.ones(()))
         self.root = nn.Parameter(torch.zeros(2 * hidden))
         self.features = nn.Linear(2 * hidden, config.features)
-        self.lstm = nn.LSTM(
-            config.features,
-            config.lstm,
-            config.lstm_layers,
-            batch_first=True,
-            bidirectional=True,
-            dropout=config.dropout if config.lstm_layers > 1 else 0.0,
+        inputs = (config.features, *[2 * config.lstm] * (config.lstm_layers - 1))
+        self.forward_lstm, self.backward_lstm = (
+            nn.ModuleList(nn.LSTM(size, config.lstm, batch_first=True) for size in inputs) for _ in range(2)
         )
         self.arc_dependent, self.arc_head = (nn.Linear(2 * config.lstm, config.arc) for _ in range(2))
         self.label_dependent, self.label_head = (nn.Linear(2 * config.lstm, config.label) for _ in range(2))
         self.arc_weight = nn.Parameter(torch.zeros(config.arc + 1, config.arc))
         self.label_weight = nn.Parameter(torch.zeros(labels, config.label + 1, config.label + 1))
-        for name, parameter in self.named_parameters():
-            if (
-                parameter.dim() == 2
-                and name.endswith(("weight", "weight_ih_l0", "weight_hh_l0"))
-                and name != "arc_weight"
-            ):
-                nn.init.orthogonal_(parameter)
+        for layer in (self.features, self.arc_dependent, self.arc_head, self.label_dependent, self.label_head):
+            nn.init.orthogonal_(layer.weight)
 
-    def forward(self, batch: Batch) -> Scored:
-        """Score a batch. Shape: vectors [K, layers, hidden]; first, last [B, N]; lengths [B]."""
+    def draw_dropout(self, sentences: int, longest: int) -> list[Tensor]:
+        """What a batch in training is multiplied by, stage by stage.
+
+        One mask serves all positions of a sentence, but between two layers of the BiLSTM every position has its own.
+        Drawn apart from its use, so that sentences scored side by side get the same as in one batch.
+
+        Shape: [B, 1, d], between layers [B, N+1, d], on the CPU.
+        """
+        keep, between = 1 - self.dropout, range(2, 1 + len(self.forward_lstm))
+        sizes = [(longest + 1 if stage in between else 1, size) for stage, size in enumerate(self.stages)]
+        return [torch.full((sentences, *size), keep).bernoulli() / keep for size in sizes]
+
+    def forward(self, batch: Batch, dropout: Sequence[Tensor] = ()) -> Scored:
+        """Score a batch; in training with `dropout`. Shape: vectors [K, layers, hidden]; first, last [B, N]."""
         weights = self.scale * self.mix.softmax(0)
         vectors, first, last, lengths = (
             tensor.to(weights.device) for tensor in (batch.vectors, batch.first, batch.last, batch.lengths)
         )
+        masks = iter(dropout)
+
+        def drop(x: Tensor) -> Tensor:
+            return x * next(masks)[:, : x.shape[1]].to(x.device) if dropout else x
+
         # Layer by layer: one product over all of them would copy the vectors into another order first.
         mixed = torch.zeros((), dtype=weights.dtype, device=weights.device)
         for layer, weight in enumerate(weights):
             mixed = mixed + weight * vectors[:, layer].to(weights.dtype)
         words = torch.cat((mixed[first], mixed[last]), dim=-1)  # [B, N, 2·hidden]
         x = torch.cat((self.root.expand(len(words), 1, -1), words), dim=1)  # [B, N+1, 2·hidden]
-        x = self._drop(torch.relu(self.features(self._drop(x))))
-        packed = pack_padded_sequence(x, batch.lengths.cpu() + 1, batch_first=True, enforce_sorted=False)
-        x = self._drop(pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=x.shape[1])[0])
-
-        arc_d, arc_h, label_d, label_h = (
-            self._drop(torch.relu(layer(x)))
-            for layer in (self.arc_dependent, self.arc_head, self.label_dependent, self.label_head)
-        )
+        x = drop(torch.relu(self.features(drop(x))))
         positions = torch.arange(x.shape[1], device=x.device)
         inside = positions <= lengths[:, None]  # [B, N+1], ROOT and words
+        # Padding is behind a sentence both ways: not packed, for packed sequences take a slower way on a CPU.
+        turned = torch.where(inside, lengths[:, None] - positions, positions)[..., None]
+        for forth, back in zip(self.forward_lstm, self.backward_lstm, strict=True):
+            ahead = forth(x)[0]
+            behind = back(x.gather(1, turned.expand_as(x)))[0]
+            x = drop(torch.cat((ahead, behind.gather(1, turned.expand_as(behind))), dim=-1))
+
+        arc_d, arc_h, label_d, label_h = (
+            drop(torch.relu(layer(x)))
+            for layer in (self.arc_dependent, self.arc_head, self.label_dependent, self.label_head)
+        )
         scores = _with_one(arc_d) @ self.arc_weight @ arc_h.transpose(1, 2)
         arcs = scores.masked_fill(~inside[:, None, :], _NEVER).log_softmax(-1)
         mask = inside & (positions > 0)
         return Scored(arcs, mask, _with_one(label_d), _with_one(label_h), self.label_weight)
-
-    def _drop(self, x: Tensor) -> Tensor:
-        """Dropout with one mask for all positions of a sentence. Shape: [B, N, d] → the same."""
-        if not self.training or not self.dropout:
-            return x
-        keep = torch.full((x.shape[0], 1, x.shape[2]), 1 - self.dropout, device=x.device, dtype=x.dtype)
-        return x * (torch.bernoulli(keep) / (1 - self.dropout))
 
 
 def _with_one(x: Tensor) -> Tensor:

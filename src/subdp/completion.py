@@ -64,7 +64,6 @@ def measure_agreement(teacher: Biaffine, examples: SoftExamples) -> Agreement:
     """Count how often the teacher's likeliest head is the one that projection chose, on the first examples."""
     count = len(examples.silver.label_names)
     words, same = torch.zeros(count), torch.zeros(count)
-    teacher.eval()
     for indices in batches(examples.lengths[:_MOST_PAIRS], UNTRAINED_WORDS, seed=0):
         pairs = [examples.silver[examples.indices[index]] for index in indices]
         own = teacher(examples.features.batch([pair.target for pair in pairs]))

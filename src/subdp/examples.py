@@ -31,10 +31,10 @@ class TreeExamples:
         """The number of words of each sentence."""
         return [len(sentence) for sentence in self.sentences]
 
-    def loss(self, network: Biaffine, indices: Sequence[int]) -> Tensor:
+    def loss(self, network: Biaffine, indices: Sequence[int], dropout: Sequence[Tensor] = ()) -> Tensor:
         """Cross entropy of heads, and of labels given the gold heads."""
         chosen = [self.sentences[index] for index in indices]
-        scored = network(self.features.batch([sentence.words for sentence in chosen]))
+        scored = network(self.features.batch([sentence.words for sentence in chosen]), dropout)
         heads = torch.full(scored.mask.shape, UNKNOWN)
         labels = torch.full(scored.mask.shape, UNKNOWN)
         for row, sentence in enumerate(chosen):
@@ -67,11 +67,11 @@ class SoftExamples:
         lengths = [len(words) for words in self.silver.targets()]
         return [lengths[index] for index in self.indices]
 
-    def loss(self, network: Biaffine, indices: Sequence[int]) -> Tensor:
+    def loss(self, network: Biaffine, indices: Sequence[int], dropout: Sequence[Tensor] = ()) -> Tensor:
         """Partial cross entropy against the projected distributions."""
         pairs = [self.silver[self.indices[index]] for index in indices]
         batch = self.features.batch([pair.target for pair in pairs])
-        scored = network(batch)
+        scored = network(batch, dropout)
         projected = self.project(pairs, scored.arcs.device)
         if self.teacher is not None and self.trust is not None:
             with torch.no_grad():

@@ -21,7 +21,7 @@ from subdp.biaffine import Biaffine
 from subdp.config import NetworkConfig, as_dict
 from subdp.errors import SubdpError
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 def save_folder(
@@ -85,7 +85,7 @@ def load_folder(folder: Path) -> tuple[Biaffine, NetworkConfig, tuple[str, ...],
         raise SubdpError("is missing", where=str(error.filename), hint=_DAMAGED) from None
     except (KeyError, TypeError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
         raise SubdpError(f"does not fit together: {error}", where=str(folder), hint=_DAMAGED) from None
-    return network.eval(), config, names, encoder, about
+    return network, config, names, encoder, about
 
 
 _DAMAGED = "the model folder is damaged; fetch or make it again"

@@ -90,4 +90,4 @@ def with_labels(parser: Parser, names: Sequence[str]) -> Parser:
     new[known:, -1, -1] = _NEVER  # The last entries of both vectors are the constant 1: this is the label's bias.
     network = Biaffine(parser.config, len(weights["mix"]), parser.encoder.hidden, len(names)).to(old.device)
     network.load_state_dict({**weights, "label_weight": new})
-    return replace(parser, network=network.eval(), label_names=tuple(names), store=parser.features)
+    return replace(parser, network=network, label_names=tuple(names), store=parser.features)

@@ -270,7 +270,7 @@ class Parser:
         torch.manual_seed(seed)
         layers = self.encoder.check_layers(self.config.layers)
         network = Biaffine(self.config, len(layers), self.encoder.hidden, len(self.label_names))
-        network = network.to(self.encoder.model.device).eval()
+        network = network.to(self.encoder.model.device)
         return replace(self, network=network, about={"untrained": True}, store=self.features)
 
     def _adapted(

@@ -109,7 +109,6 @@ def _in_order(
     batcher: Batcher,
     of_batch: Callable[[Scored, list[int]], list[_Result]],
 ) -> Iterator[_Result]:
-    network.eval()
     device = network.mix.device
     words = _BATCH_WORDS.get(device.type, 8000)
     for chunk in chunks(sentences, words * max(_CHUNK, 2 * torch.get_num_threads())):

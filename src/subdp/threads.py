@@ -1,9 +1,10 @@
-"""Batches side by side, one core each: many small products are done sooner so than one by one with all cores."""
+"""Parts of a work side by side, one core each: small products are done sooner so than one by one with all cores."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
 from threading import Barrier
 from typing import TypeVar
 
@@ -12,27 +13,44 @@ import torch
 _Part = TypeVar("_Part")
 
 
+def cores(device: torch.device) -> int:
+    """How many parts of a work can be done at once: on a CPU as many as torch has threads."""
+    return torch.get_num_threads() if device.type == "cpu" else 1
+
+
 def side_by_side(work: Callable[[_Part], None], parts: Iterable[_Part], device: torch.device) -> None:
-    """Do all parts of a work, on a CPU as many at once as torch has threads; a lone part has all of them."""
-    waiting, cores = list(parts), torch.get_num_threads()
-    threads = min(len(waiting), cores if device.type == "cpu" else 1)
-    if threads <= 1:
+    """Do all parts of a work, as many at once as there are cores for; a lone part has all of them.
+
+    If one fails, those not yet begun are left; none is going on any more when this returns.
+    """
+    waiting, threads = list(parts), cores(device)
+    if min(len(waiting), threads) <= 1:
         for part in waiting:
             work(part)
         return
-    ready = Barrier(threads + 1)
+    begun: list[Future[None]] = [_pool(threads).submit(work, part) for part in waiting]
+    try:
+        for one in begun:
+            one.result()
+    finally:
+        for one in begun:
+            one.cancel()
+        wait(begun)
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Threads with one core each. They are kept, for to start them takes longer than a small part of a work."""
+    before, ready = torch.get_num_threads(), Barrier(threads + 1)
 
     def begin() -> None:
         torch.get_num_threads()  # Torch gives a thread its number when it is first asked, and then no more.
         torch.set_num_threads(1)
         ready.wait()
 
-    pool = ThreadPoolExecutor(threads, initializer=begin)
-    try:
-        done = pool.map(work, waiting)
-        ready.wait()
-        torch.set_num_threads(cores)  # What the workers have set is also the number for threads yet to come.
-        for _ in done:
-            pass
-    finally:
-        pool.shutdown(cancel_futures=True)
+    pool = ThreadPoolExecutor(threads, "subdp", initializer=begin)
+    for _ in range(threads):
+        pool.submit(int)
+    ready.wait()
+    torch.set_num_threads(before)  # What the workers have set is also the number for threads yet to come.
+    return pool

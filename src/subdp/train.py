@@ -24,6 +24,7 @@ from subdp.config import TrainConfig
 from subdp.errors import SubdpError
 from subdp.files import open_output
 from subdp.progress import progress
+from subdp.threads import cores, side_by_side
 
 CHECKPOINT = "checkpoint.safetensors"
 METRICS = "metrics.jsonl"
@@ -39,8 +40,8 @@ class Examples(Protocol):
         """The number of words of each."""
         ...
 
-    def loss(self, network: Biaffine, indices: Sequence[int]) -> Tensor:
-        """The loss summed over the words of the examples with these numbers."""
+    def loss(self, network: Biaffine, indices: Sequence[int], dropout: Sequence[Tensor] = ()) -> Tensor:
+        """The loss summed over the words of the examples with these numbers, in training with dropout."""
         ...
 
 
@@ -68,7 +69,7 @@ def train(
 
     With a `folder`, a checkpoint is written after every epoch and training goes on from one that is there.
     """
-    optimizer = torch.optim.Adam(network.parameters(), lr=config.lr, betas=(0.9, 0.9), eps=1e-12)
+    optimizer = torch.optim.Adam(network.parameters(), lr=config.lr, betas=(0.9, 0.9), eps=1e-12, fused=True)
     average, best = _copy(network), _copy(network)
     history = History()
     if folder is not None and (folder / CHECKPOINT).exists():
@@ -79,18 +80,15 @@ def train(
         while history.epoch < config.epochs and history.epoch - history.best_epoch < config.patience:
             epoch = history.epoch + 1
             torch.manual_seed(_seed(seed, epoch))
-            network.train()
             total, step = 0.0, history.step
             for indices in batches(examples.lengths, batch_words, _seed(seed, epoch)):
                 count = sum(examples.lengths[index] for index in indices)
                 for group in optimizer.param_groups:
                     group["lr"] = config.lr * 0.75 ** (step / config.decay_steps)
-                loss = examples.loss(network, indices)
-                optimizer.zero_grad()
-                (loss / count).backward()  # type: ignore[no-untyped-call]
-                torch.nn.utils.clip_grad_norm_(network.parameters(), config.clip)
+                total += _gradients(network, examples, indices, count)
+                _clip(network, config.clip)
                 optimizer.step()
-                total, step = total + loss.item(), step + 1
+                step += 1
                 _move(average, network, min(config.average, step / (step + 10)))  # no long memory of the first steps
                 advance(count)
             score = _score(network, average, held_out) if held_out else float(epoch)
@@ -103,13 +101,43 @@ def train(
                 _record(folder, {"epoch": epoch, "step": step, "loss": total / words, "held_out": score})
                 _save(folder / CHECKPOINT, network, optimizer, average, best, history)
     network.load_state_dict(best)
-    network.eval()
     return history
+
+
+def _gradients(network: Biaffine, examples: Examples, indices: Sequence[int], words: int) -> float:
+    """Leave the gradients of a batch's loss per word in the network, and give back the loss summed over the words.
+
+    Every core takes some of the sentences: the steps of a BiLSTM are too small to be shared. Dropout is drawn
+    for the whole batch, so that the number of cores makes no difference but in rounding.
+    """
+    parameters = list(network.parameters())
+    dropout = network.draw_dropout(len(indices), max(examples.lengths[index] for index in indices))
+    shares = min(len(indices), cores(network.mix.device))
+    found: list[tuple[float, tuple[Tensor, ...]]] = [(0.0, ())] * shares
+
+    def work(share: int) -> None:
+        rows = slice(share, None, shares)
+        loss = examples.loss(network, indices[rows], [mask[rows] for mask in dropout])
+        found[share] = loss.item(), torch.autograd.grad(loss / words, parameters)
+
+    side_by_side(work, range(shares), network.mix.device)
+    for parameter, *parts in zip(parameters, *(gradients for _, gradients in found), strict=True):
+        parameter.grad = parts[0].contiguous()  # Adam's fused step takes it for laid out as the parameter.
+        for part in parts[1:]:
+            parameter.grad += part
+    return sum(loss for loss, _ in found)
+
+
+def _clip(network: Biaffine, longest: float) -> None:
+    """Make the gradient as long as allowed, if it is longer."""
+    gradients = [parameter.grad for parameter in network.parameters() if parameter.grad is not None]
+    norm = torch.nn.utils.get_total_norm(gradients)
+    if norm > longest:
+        torch.nn.utils.clip_grads_with_norm_(network.parameters(), longest, norm)
 
 
 def mean_loss(network: Biaffine, examples: Examples) -> float:
     """The loss per word on examples that are not trained on."""
-    network.eval()
     with torch.inference_mode():
         parts = batches(examples.lengths, UNTRAINED_WORDS, seed=0)
         return sum(examples.loss(network, part).item() for part in parts) / sum(examples.lengths)
@@ -150,7 +178,6 @@ def _score(network: Biaffine, average: dict[str, Tensor], held_out: Callable[[Bi
     """The held-out score of the averaged weights; the network itself goes on with its own."""
     own = _copy(network)
     network.load_state_dict(average)
-    network.eval()
     score = held_out(network)
     network.load_state_dict(own)
     return score
