@@ -1,6 +1,6 @@
 """The whole method, from a treebank and translated pairs to a parser, beside supar and simalign glued by a script.
 
-    python benchmarks/whole.py --treebank en.conllu --bitext en-de.tsv --test de.conllu          # half an hour
+    python benchmarks/whole.py --treebank en.conllu --bitext en-de.tsv --test de.conllu          # 40 minutes
     python benchmarks/whole.py … --sentences 50 --pairs 20 --epochs 1 --repeats 1                # a minute: a try
 
 Both start as new processes with nothing computed before (no cache of features; the encoder's model folder is there),
@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--test", required=True, help=f"gold trees, of which {TESTED} are parsed")
     parser.add_argument("--sentences", type=int, default=1000, help="of the treebank, at random; 0 for all")
     parser.add_argument("--pairs", type=int, default=2000)
-    parser.add_argument("--epochs", type=int, default=3, help="of both trainings; 0 for the preset's")
+    parser.add_argument("--epochs", type=int, default=5, help="of both trainings; 0 for the preset's")
     parser.add_argument("--encoder", default="bundled")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
