@@ -110,9 +110,9 @@ def timed(store: FeatureStore) -> list[float]:
     taken: list[float] = []
     write = store._write
 
-    def wrapped(rows: Any) -> None:
+    def wrapped(batch: Any) -> None:
         start = time.perf_counter()
-        write(rows)
+        write(batch)
         taken.append(time.perf_counter() - start)
 
     store._write = wrapped  # type: ignore[method-assign]

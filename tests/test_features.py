@@ -16,7 +16,7 @@ from subdp import features
 from subdp.encode import Encoded, Encoder
 from subdp.errors import SubdpError
 from subdp.features import FeatureStore, store_sizes
-from subdp.shards import KEY, Row, Shard, Shards, write_shard
+from subdp.shards import KEY, Row, Shard, Shards, pack, write_shard
 from tests.tiny import tiny_encoder
 
 SENTENCES = [
@@ -171,7 +171,7 @@ def test_what_an_interrupted_run_left_is_no_trap_and_is_swept_up(encoder: Encode
 def test_two_writers_at_once_leave_a_good_store(encoder: Encoder, tmp_path: Path) -> None:
     one, two = FeatureStore(encoder, None, tmp_path), FeatureStore(encoder, None, tmp_path)
     one.add(SENTENCES[:3])
-    two._write([Row.of(features._key(words), next(encoder.encode([words]))) for words in SENTENCES[1:]])
+    two._write(pack(Row.of(features._key(words), next(encoder.encode([words]))) for words in SENTENCES[1:]))
     assert one.add(SENTENCES) == 0  # What the other has written counts.
     for store in (one, FeatureStore(encoder, None, tmp_path)):
         assert len(store) == len(SENTENCES)
@@ -235,7 +235,7 @@ def test_sentences_are_found_by_their_keys_whatever_bytes_those_hold(tmp_path: P
     rows = [Row(key, np.uint16(number).tobytes(), b"") for number, key in enumerate(keys[:200])]
     shards = Shards()
     for number, part in enumerate((rows[:120], rows[80:])):
-        write_shard(part, tmp_path / f"{number}.arrow")
+        write_shard(pack(part), tmp_path / f"{number}.arrow")
         shard = Shard.read(tmp_path / f"{number}.arrow", 0)
         assert shard is not None
         shards.add([shard])
@@ -248,7 +248,7 @@ def test_a_damaged_shard_does_not_hide_a_sound_copy(tmp_path: Path) -> None:
     rows = [Row(bytes([number]) * 16, np.uint16(1).tobytes(), bytes(2000)) for number in range(5)]
     files = [tmp_path / "0.arrow", tmp_path / "1.arrow"]
     for file in files:
-        write_shard(rows, file)
+        write_shard(pack(rows), file)
     flip_a_bit(files[0])
     shards, keys = Shards(), np.array([row.key for row in rows], KEY)
     found = [shard for file in files if (shard := Shard.read(file, 1000))]

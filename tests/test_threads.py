@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Iterator
 
@@ -60,3 +62,17 @@ def test_a_fault_in_one_part_is_raised_and_the_rest_is_left() -> None:
     with pytest.raises(ValueError, match="part 0"):
         side_by_side(work, range(100), CPU)
     assert torch.get_num_threads() == 4
+
+
+@pytest.mark.usefixtures("four")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a system without fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # newer Pythons: threads do not live on
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    side_by_side(lambda _: None, range(4), CPU)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        done: list[int] = []
+        side_by_side(done.append, range(4), CPU)
+        os._exit(0 if sorted(done) == [0, 1, 2, 3] else 1)
+    assert os.waitpid(child, 0)[1] == 0

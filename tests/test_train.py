@@ -21,7 +21,7 @@ from subdp.config import NetworkConfig, Settings, TrainConfig
 from subdp.encode import Encoder
 from subdp.errors import SubdpError
 from subdp.parser import Parser
-from subdp.train import CHECKPOINT, METRICS, batches
+from subdp.train import CHECKPOINT, METRICS, _clip, batches
 from tests.grammar import toy_pairs
 
 NETWORK = NetworkConfig(features=24, lstm=16, lstm_layers=2, arc=16, label=12, dropout=0.1)
@@ -39,9 +39,15 @@ def test_every_example_is_in_exactly_one_batch_and_no_batch_is_too_large(
 
 
 def train(
-    encoder: Encoder, folder: Path | None = None, *, seed: int = 1, epochs: int = 4, average: float = 0.9
+    encoder: Encoder,
+    folder: Path | None = None,
+    *,
+    seed: int = 1,
+    epochs: int = 4,
+    average: float = 0.9,
+    batch_words: int = 40,
 ) -> Parser:
-    config = TrainConfig(epochs=epochs, batch_words=40, average=average)
+    config = TrainConfig(epochs=epochs, batch_words=batch_words, average=average)
     settings = replace(Settings.resolve(), network=NETWORK, train=config)
     pairs = toy_pairs(30)
     dev = [source for source, _, _ in toy_pairs(5, seed=1)]
@@ -63,6 +69,25 @@ def test_a_training_that_goes_on_from_a_checkpoint_ends_in_the_same_bytes(tiny: 
     lines = [json.loads(line) for line in (tmp_path / METRICS).read_text().splitlines()]
     assert [line["epoch"] for line in lines] == [1, 2, 3, 4]
     assert lines[-1]["loss"] < lines[0]["loss"]
+
+
+def test_the_same_bytes_come_of_two_cores_that_share_a_batch(tiny: Encoder, tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        whole = train(tiny, batch_words=150)
+        train(tiny, tmp_path, epochs=2, batch_words=150)
+        assert train(tiny, tmp_path, batch_words=150).fingerprint == whole.fingerprint
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("longest", "expected"), [(10.0, [3.0, 4.0]), (1.0, [0.6, 0.8])])
+def test_a_gradient_is_made_shorter_only_if_it_is_too_long(longest: float, expected: list[float]) -> None:
+    network = torch.nn.Linear(2, 1, bias=False)
+    network.weight.grad = torch.tensor([[3.0, 4.0]])
+    _clip(network, longest)
+    assert network.weight.grad.tolist()[0] == pytest.approx(expected, rel=1e-4)
 
 
 def test_averaging_changes_what_is_kept_and_not_how_it_is_trained(tiny: Encoder, tmp_path: Path) -> None:

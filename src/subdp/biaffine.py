@@ -58,8 +58,9 @@ class Biaffine(nn.Module):
     def __init__(self, config: NetworkConfig, layers: int, hidden: int, labels: int):
         super().__init__()
         self.dropout = config.dropout
+        # The sizes of what dropout is applied to, in that order.
         outer = [config.arc, config.arc, config.label, config.label]
-        self.stages = [2 * hidden, config.features, *[2 * config.lstm] * config.lstm_layers, *outer]
+        self._stages = [2 * hidden, config.features, *[2 * config.lstm] * config.lstm_layers, *outer]
         self.mix = nn.Parameter(torch.zeros(layers))
         self.scale = nn.Parameter(torch.ones(()))
         self.root = nn.Parameter(torch.zeros(2 * hidden))
@@ -81,14 +82,19 @@ class Biaffine(nn.Module):
         One mask serves all positions of a sentence, but between two layers of the BiLSTM every position has its own.
         Drawn apart from its use, so that sentences scored side by side get the same as in one batch.
 
-        Shape: [B, 1, d], between layers [B, N+1, d], on the CPU.
+        Shape: [B, 1, d], between layers [B, N+1, d].
         """
+        if not self.dropout:
+            return []
         keep, between = 1 - self.dropout, range(2, 1 + len(self.forward_lstm))
-        sizes = [(longest + 1 if stage in between else 1, size) for stage, size in enumerate(self.stages)]
-        return [torch.full((sentences, *size), keep).bernoulli() / keep for size in sizes]
+        sizes = [(longest + 1 if stage in between else 1, size) for stage, size in enumerate(self._stages)]
+        return [torch.full((sentences, *size), keep, device=self.mix.device).bernoulli() / keep for size in sizes]
 
     def forward(self, batch: Batch, dropout: Sequence[Tensor] = ()) -> Scored:
-        """Score a batch; in training with `dropout`. Shape: vectors [K, layers, hidden]; first, last [B, N]."""
+        """Score a batch; in training with what `draw_dropout` gave.
+
+        Shape: vectors [K, layers, hidden]; first, last [B, N]; lengths [B].
+        """
         weights = self.scale * self.mix.softmax(0)
         vectors, first, last, lengths = (
             tensor.to(weights.device) for tensor in (batch.vectors, batch.first, batch.last, batch.lengths)
@@ -96,7 +102,7 @@ class Biaffine(nn.Module):
         masks = iter(dropout)
 
         def drop(x: Tensor) -> Tensor:
-            return x * next(masks)[:, : x.shape[1]].to(x.device) if dropout else x
+            return x * next(masks)[:, : x.shape[1]] if dropout else x
 
         # Layer by layer: one product over all of them would copy the vectors into another order first.
         mixed = torch.zeros((), dtype=weights.dtype, device=weights.device)

@@ -133,7 +133,8 @@ class Encoder:
 
         Layers above the highest one asked for are not computed. A sentence longer than the model's window is
         encoded in overlapping windows and each subword taken where it has most context. Reads ahead: sentences are
-        sorted by length within a chunk, so that batches hold little padding, in bounded memory.
+        sorted by length within a chunk, so that batches hold little padding, in bounded memory. The vectors of a
+        chunk's sentences are one piece of it: copy what is to be kept when the rest is not.
         """
         chosen = self.check_layers(layers)
         words = _HELD_BYTES // (2 * len(chosen) * self.hidden * 4)

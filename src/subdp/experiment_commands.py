@@ -60,7 +60,7 @@ def experiment(
     loss
         Settings of the losses, as --loss.completion none.
     tatoeba
-        Pairs of Tatoeba at most.
+        Pairs of Tatoeba at most; by default what the configuration says, or 1,000.
     jobs
         Cells worked on at once, each with its share of the cores.
     """

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -32,7 +33,7 @@ from subdp.bundled import cache_folder
 from subdp.encode import Encoded, Encoder, chunks
 from subdp.errors import SubdpError
 from subdp.progress import progress
-from subdp.shards import KEY, Keys, Row, Shard, Shards, write_shard
+from subdp.shards import KEY, Keys, Row, Shard, Shards, pack, write_shard
 
 _SHARD_BYTES = 64 << 20
 _LOOKED_UP = 4096  # Sentences looked up at once.
@@ -98,7 +99,7 @@ class FeatureStore:
             # others in its batch: so it is the same to the last bit after an interruption.
             most = _SHARD_BYTES // (4 * len(self.layers) * self.encoder.hidden)  # with two vectors for every word
             for block in chunks(missing, most):
-                self._write(self._rows(block, advance))
+                self._write(pack(self._rows(block, advance)))
         self._find_shards()
         return len(missing)
 
@@ -167,10 +168,10 @@ class FeatureStore:
         about = {"encoder": self.encoder.name, "layers": self.layers, "hidden": self.encoder.hidden}
         (self.folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
 
-    def _write(self, rows: Iterable[Row]) -> None:
+    def _write(self, batch: pa.RecordBatch) -> None:
         part = self.folder / f"{uuid.uuid4().hex}.part"
         try:
-            write_shard(rows, part)
+            write_shard(batch, part)
             part.rename(part.with_suffix(".arrow"))
         except OSError as error:
             hint = "make room, or set SUBDP_CACHE to a folder on another disk"

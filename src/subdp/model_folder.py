@@ -70,7 +70,7 @@ def load_folder(folder: Path) -> tuple[Biaffine, NetworkConfig, tuple[str, ...],
     facts, labels = _json(folder / "config.json"), _json(folder / "labels.json")
     try:
         if facts["format"] != _FORMAT:
-            hint = "install the version of subdp that made it"
+            hint = "another version of subdp made it: train it again, or install that version"
             raise SubdpError(f"has format {facts['format']}, not {_FORMAT}", where=str(folder), hint=hint)
         sizes = dict(facts["network"])
         sizes["layers"] = None if sizes["layers"] is None else tuple(sizes["layers"])

@@ -160,8 +160,11 @@ class Shards:
         return [self._shards[place // _ROWS].row(place % _ROWS) for place in places.tolist()]
 
 
-def write_shard(rows: Iterable[Row], file: Path) -> None:
-    """Rows are copied one behind the other as they come: to hold many small pieces would leave memory full of holes."""
+def pack(rows: Iterable[Row]) -> pa.RecordBatch:
+    """What a shard is to hold.
+
+    Rows are copied one behind the other as they come: to hold many small pieces would leave memory full of holes.
+    """
     keys, sizes, vectors = bytearray(), bytearray(), bytearray()
     size_ends, vector_ends = array("q", [0]), array("q", [0])
     for row in rows:
@@ -176,9 +179,14 @@ def write_shard(rows: Iterable[Row], file: Path) -> None:
         for kind, buffers in zip(kinds.values(), [(keys,), (size_ends, sizes), (vector_ends, vectors)], strict=True)
     ]
     schema = pa.schema(kinds.items(), {"crc32": str(_checksum(columns))})
+    return pa.record_batch(columns, schema=schema)
+
+
+def write_shard(batch: pa.RecordBatch, file: Path) -> None:
+    """Write it, to the disk itself."""
     with file.open("wb") as stream:
-        with pa.ipc.new_file(stream, schema) as writer:
-            writer.write_batch(pa.record_batch(columns, schema=schema))
+        with pa.ipc.new_file(stream, batch.schema) as writer:
+            writer.write_batch(batch)
         stream.flush()
         fsync(stream.fileno())
 

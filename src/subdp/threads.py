@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
@@ -54,3 +55,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     ready.wait()
     torch.set_num_threads(before)  # What the workers have set is also the number for threads yet to come.
     return pool
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # A forked process has none of its parent's threads.

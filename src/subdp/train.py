@@ -1,7 +1,8 @@
 """The one training loop, for gold trees and for soft trees alike.
 
 `train` reads top to bottom: batches, loss, step, held-out score, checkpoint. Every epoch draws its randomness from the
-seed and its own number, so a run that was killed and resumed ends in the very weights of one that was not.
+seed and its own number, so a run that was killed and resumed, with as many threads, ends in the very weights of one
+that was not.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import safetensors
 import torch
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
 
 from subdp.biaffine import Biaffine
 from subdp.config import TrainConfig
@@ -30,6 +31,9 @@ CHECKPOINT = "checkpoint.safetensors"
 METRICS = "metrics.jsonl"
 UNTRAINED_WORDS = 1000
 """Words in a batch, padding included, where nothing is trained."""
+
+
+_LEAST_WORDS = 50  # For a core to be worth its own gradients, which are as large as the network.
 
 
 class Examples(Protocol):
@@ -69,6 +73,7 @@ def train(
 
     With a `folder`, a checkpoint is written after every epoch and training goes on from one that is there.
     """
+    network.train()  # Dropout is given, and there are no other modes; but without it CUDA's LSTM has no gradients.
     optimizer = torch.optim.Adam(network.parameters(), lr=config.lr, betas=(0.9, 0.9), eps=1e-12, fused=True)
     average, best = _copy(network), _copy(network)
     history = History()
@@ -112,7 +117,7 @@ def _gradients(network: Biaffine, examples: Examples, indices: Sequence[int], wo
     """
     parameters = list(network.parameters())
     dropout = network.draw_dropout(len(indices), max(examples.lengths[index] for index in indices))
-    shares = min(len(indices), cores(network.mix.device))
+    shares = min(len(indices), cores(network.mix.device), max(1, words // _LEAST_WORDS))
     found: list[tuple[float, tuple[Tensor, ...]]] = [(0.0, ())] * shares
 
     def work(share: int) -> None:
@@ -122,13 +127,14 @@ def _gradients(network: Biaffine, examples: Examples, indices: Sequence[int], wo
 
     side_by_side(work, range(shares), network.mix.device)
     for parameter, *parts in zip(parameters, *(gradients for _, gradients in found), strict=True):
-        parameter.grad = parts[0].contiguous()  # Adam's fused step takes it for laid out as the parameter.
+        # A copy: Adam's fused step takes it for laid out as the parameter, and two gradients may share their memory.
+        parameter.grad = torch.empty_like(parameter).copy_(parts[0])
         for part in parts[1:]:
             parameter.grad += part
     return sum(loss for loss, _ in found)
 
 
-def _clip(network: Biaffine, longest: float) -> None:
+def _clip(network: nn.Module, longest: float) -> None:
     """Make the gradient as long as allowed, if it is longer."""
     gradients = [parameter.grad for parameter in network.parameters() if parameter.grad is not None]
     norm = torch.nn.utils.get_total_norm(gradients)
@@ -232,8 +238,7 @@ def _restore(
             best[name].copy_(tensors[f"best.{name}"])
         for name, parameter in network.named_parameters():
             optimizer.state[parameter] = {
-                "step": tensors[f"adam.step.{name}"],
-                **{key: tensors[f"adam.{key}.{name}"].to(parameter.device) for key in ("exp_avg", "exp_avg_sq")},
+                key: tensors[f"adam.{key}.{name}"].to(parameter.device) for key in ("step", "exp_avg", "exp_avg_sq")
             }
     except (safetensors.SafetensorError, KeyError, RuntimeError) as error:
         hint = "it belongs to another training; remove it to begin anew"
