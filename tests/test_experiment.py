@@ -272,6 +272,8 @@ def test_a_damaged_cell_is_made_anew(tmp_path: Path) -> None:
 
 
 def test_a_wrong_folder_or_language_is_a_clear_error(tmp_path: Path, options: ExperimentOptions) -> None:
+    with pytest.raises(SubdpError, match="no such folder"):
+        Corpora(tmp_path / "missing", PARTS, 0)
     with pytest.raises(SubdpError, match="holds no folder ud/"):
         Corpora(tmp_path, PARTS, 0)
     with pytest.raises(SubdpError, match="no experiment for the language 'xx'"):

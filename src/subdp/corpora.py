@@ -44,6 +44,8 @@ class Corpora:
     tatoeba: int
 
     def __post_init__(self) -> None:
+        if not self.folder.is_dir():
+            raise SubdpError("no such folder", where=str(self.folder), hint="check the path")
         if not (self.folder / "ud").is_dir():
             raise SubdpError("holds no folder ud/", where=str(self.folder), hint="`subdp data ud` fetches treebanks")
 

@@ -60,7 +60,8 @@ def experiment(
     loss
         Settings of the losses, as --loss.completion none.
     tatoeba
-        Pairs of Tatoeba at most; by default what the configuration says, or 1,000.
+        Pairs of Tatoeba at most; by default what the configuration says, or 1,000. For none of it, leave it out of the
+        configuration's `bitext`.
     jobs
         Cells worked on at once, each with its share of the cores.
     """
@@ -110,5 +111,5 @@ def _options(section: dict[str, Any], config: str | None) -> ExperimentOptions:
             "bitext": isinstance(value, list) and all(isinstance(item, str) for item in value),
         }.get(name, type(value) is int and value > 0)
         if not fits:
-            raise SubdpError(f"{name} cannot be {value!r} in [experiment]", where=config, hint="see configs/")
+            raise SubdpError(f"{name} cannot be {value!r}", where=config, hint="numbers are above 0; see configs/")
     return ExperimentOptions(**{**values, **({"bitext": tuple(values["bitext"])} if "bitext" in values else {})})

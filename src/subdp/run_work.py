@@ -13,7 +13,7 @@ from typing import Any
 
 from subdp.bitext import Bitext, Pair, Report, read_bitext
 from subdp.config import Settings
-from subdp.errors import SubdpError
+from subdp.errors import SubdpError, counted
 from subdp.files import open_text_output
 from subdp.multisource import JoinedSilver, with_labels
 from subdp.parser import Parser
@@ -53,7 +53,9 @@ class Work:
         bitext = self._read(number).clean()
         report = bitext.report
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items())
-        said = f"{report.read:,} pairs read, {report.kept:,} kept" + (f"; left out: {dropped}" if dropped else "")
+        said = f"{counted(report.read, 'pair')} read, {report.kept:,} kept" + (
+            f"; left out: {dropped}" if dropped else ""
+        )
         if not bitext.pairs:
             hint = "a line is a sentence and its translation; a copy is a translation that repeats its source"
             raise SubdpError(f"no pair can be used: {said}", where=bitext.where, hint=hint)
