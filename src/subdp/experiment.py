@@ -13,10 +13,10 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from subdp import __version__
 from subdp.bitext import SIZES
 from subdp.config import LOSSES, LossConfig, PresetName, Settings, as_dict
 from subdp.corpora import LANGUAGES, Split
@@ -249,4 +249,4 @@ def depends_on(
     """What a cell's result depends on besides the cell: parsers and data by fingerprint, the training, this package."""
     training = {"adapt": as_dict(grid.settings.adapt), "train": as_dict(grid.settings.train)}
     data = {"parsers": list(parsers), "bitext": list(bitext), "gold": gold, "treebanks": list(treebanks)}
-    return {**data, **training, "subdp": version("subdp")}
+    return {**data, **training, "subdp": __version__}
