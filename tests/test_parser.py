@@ -26,7 +26,7 @@ from tests.grammar import as_pair, toy_pairs
 SETTINGS = replace(
     Settings.resolve(),
     network=NetworkConfig(features=32, lstm=24, lstm_layers=2, arc=24, label=16, dropout=0.1),
-    train=TrainConfig(epochs=20, batch_words=100, lr=5e-3),
+    train=TrainConfig(epochs=30, batch_words=100, lr=5e-3),
     adapt=TrainConfig(epochs=20, batch_words=100, lr=5e-3),
 )
 

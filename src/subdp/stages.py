@@ -91,7 +91,7 @@ def perform(stages: Sequence[Stage], root: Path, say: Say) -> int:
         try:
             said = _do(stage, folder, anew=state != "begun")
         except (SubdpError, OSError, KeyboardInterrupt) as error:
-            say(f"stopped in stage {stage.name}; what is done is kept, and the same command will go on with it")
+            say(f"stopped in stage {stage.name}; what is done is kept, and the same command goes on with it")
             if not isinstance(error, OSError):
                 raise
             hint = "make room" if error.errno == errno.ENOSPC else None
