@@ -24,10 +24,7 @@ from subdp.errors import SubdpError, counted
 from subdp.files import open_output, open_text_output
 from subdp.progress import progress
 from subdp.treebank import read_conllu
-from subdp.ud_names import PARTS, TreebankName, find_treebank
-
-UD_URL = "https://raw.githubusercontent.com/UniversalDependencies"
-"""Where the repositories of Universal Dependencies can be read file by file."""
+from subdp.ud_names import PARTS, UD_URL, TreebankName, find_treebank
 
 PAPER_RELEASE = "2.2"
 """The release that the paper uses."""

@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 from cyclopts import App, Parameter
 
 from subdp.cli import Flag, Output, app, give
-from subdp.data import UD_URL
+from subdp.ud_names import UD_URL
 
 From: TypeAlias = Annotated[str | None, Parameter(name="--from")]
 Treebanks: TypeAlias = Annotated[list[str], Parameter(negative="")]

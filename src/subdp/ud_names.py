@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from subdp.errors import SubdpError
 
+UD_URL = "https://raw.githubusercontent.com/UniversalDependencies"
+"""Where the repositories of Universal Dependencies can be read file by file."""
+
 # The code of each language, its name, and a name that it had or got in another release.
 _LANGUAGES = """
 ab Abkhaz, af Afrikaans, aii Assyrian, ajp South_Levantine_Arabic, akk Akkadian, aln Gheg, am Amharic, ang Old_English,
