@@ -53,9 +53,8 @@ class Work:
         bitext = self._read(number).clean()
         report = bitext.report
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items())
-        said = f"{counted(report.read, 'pair')} read, {report.kept:,} kept" + (
-            f"; left out: {dropped}" if dropped else ""
-        )
+        said = f"{counted(report.read, 'pair')} read, {report.kept:,} kept"
+        said += f"; left out: {dropped}" if dropped else ""
         if not bitext.pairs:
             hint = "a line is a sentence and its translation; a copy is a translation that repeats its source"
             raise SubdpError(f"no pair can be used: {said}", where=bitext.where, hint=hint)
