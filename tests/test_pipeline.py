@@ -428,6 +428,14 @@ class TestMishaps:
         assert run.perform(silent) == 2
         assert result(run) == undisturbed
 
+    def test_killed_while_writing_the_last_file_it_writes_it(self, data: Path, source: Path) -> None:
+        run = make(data, source)
+        run.perform(silent)
+        (run.output / "config.toml").rename(run.output / ".config.toml.left")
+        assert run.perform(silent) == 0
+        assert (run.output / "config.toml").read_text() == run.config()
+        assert not (run.output / ".config.toml.left").exists()
+
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
     def test_killed_at_ten_random_moments_it_ends_with_the_same_scores(
         self, data: Path, source: Path, undisturbed: Any, monkeypatch: pytest.MonkeyPatch
@@ -447,7 +455,7 @@ class TestMishaps:
         run = make(data, source)
         run.perform(silent)
         assert result(run) == undisturbed
-        assert not [path.name for path in run.output.rglob(".*")]
+        assert not list(run.output.rglob(".*"))
 
     def test_folders_that_cannot_be_written_to(self, data: Path, source: Path) -> None:
         (data / "file").write_text("")

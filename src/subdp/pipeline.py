@@ -46,8 +46,8 @@ class Run:
 
     def perform(self, say: Say, extra: Sequence[Stage] = ()) -> int:
         """Do all stages, and those given besides, that are not done; gives back how many were."""
-        stages = [*self.stages, *extra]
-        if all(stage.state(self.root)[0] == "done" for stage in stages):
+        stages, config = [*self.stages, *extra], self.output / "config.toml"
+        if config.exists() and all(stage.state(self.root)[0] == "done" for stage in stages):
             say(f"{self.output}: finished before with the same data and options; there is nothing to do")
             return 0
         self._prepare()
@@ -56,7 +56,7 @@ class Run:
         for path in self.options.gold_trees:
             list(read_conllu(path, any_roots=True))
         performed = perform(stages, self.root, say)
-        with open_text_output(self.output / "config.toml") as write:
+        with open_text_output(config) as write:
             write(self.config())
         return performed
 
