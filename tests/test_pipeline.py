@@ -559,7 +559,7 @@ def _late(stage: str, error: BaseException) -> tuple[str, Callable[..., Any]]:
         "encode": ("subdp.features.write_shard", third(subdp.shards.write_shard)),
         "project": ("subdp.store.open_output", third(open_output)),
         "report": ("subdp.run_work.summary", fail),
-        "adapt": ("subdp.train._save", third(subdp.train._save)),
+        "adapt": ("subdp.train._write", third(subdp.train._write)),
         "evaluate": ("subdp.run_work.as_values", fail),
     }[stage]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from subdp.threads import side_by_side
+from subdp.threads import in_background, side_by_side
 
 CPU = torch.device("cpu")
 
@@ -76,3 +76,31 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
         side_by_side(done.append, range(4), CPU)
         os._exit(0 if sorted(done) == [0, 1, 2, 3] else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_work_in_the_background_is_done_before_the_next_begins_and_by_the_end() -> None:
+    may_go_on, done = threading.Event(), list[int]()
+
+    def first() -> None:
+        may_go_on.wait()
+        done.append(1)
+
+    with in_background() as begin:
+        begin(first)
+        assert done == []
+        may_go_on.set()
+        begin(lambda: done.append(2))
+        assert done[0] == 1
+    assert done == [1, 2]
+
+
+def test_a_fault_in_the_background_is_raised_at_the_next_work_or_at_the_end() -> None:
+    def fail() -> None:
+        raise ValueError("disk")
+
+    with in_background() as begin:
+        begin(fail)
+        with pytest.raises(ValueError, match="disk"):
+            begin(lambda: pytest.fail("begun after a fault"))
+    with pytest.raises(ValueError, match="disk"), in_background() as begin:
+        begin(fail)

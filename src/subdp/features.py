@@ -18,6 +18,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -34,6 +35,7 @@ from subdp.encode import Encoded, Encoder, chunks
 from subdp.errors import SubdpError
 from subdp.progress import progress
 from subdp.shards import KEY, Keys, Row, Shard, Shards, pack, write_shard
+from subdp.threads import in_background
 
 _SHARD_BYTES = 64 << 20
 _LOOKED_UP = 4096  # Sentences looked up at once.
@@ -88,18 +90,19 @@ class FeatureStore:
     def add(self, sentences: Iterable[Sequence[str]]) -> int:
         """Encode and store the sentences that are missing; gives back how many were.
 
-        What is held in memory is the words of those that are missing, and a shard."""
+        What is held in memory is the words of those that are missing, a shard, and the one before while it is written.
+        """
         self._find_shards()
         missing = self._missing(sentences)
         if not missing:
             return 0
         self._prepare_folder()
-        with progress("encoding", sum(map(len, missing)), "words") as advance:
+        with progress("encoding", sum(map(len, missing)), "words") as advance, in_background() as begin:
             # What fills a shard is encoded by itself, for what an encoder says of a sentence depends a little on the
             # others in its batch: so it is the same to the last bit after an interruption.
             most = _SHARD_BYTES // (4 * len(self.layers) * self.encoder.hidden)  # with two vectors for every word
             for block in chunks(missing, most):
-                self._write(pack(self._rows(block, advance)))
+                begin(partial(self._write, pack(self._rows(block, advance))))
         self._find_shards()
         return len(missing)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import cache
 from threading import Barrier
 from typing import TypeVar
@@ -37,6 +38,25 @@ def side_by_side(work: Callable[[_Part], None], parts: Iterable[_Part], device: 
         for one in begun:
             one.cancel()
         wait(begun)
+
+
+@contextmanager
+def in_background() -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Give a function that has a work done while its caller goes on: for writing files, which keeps no core busy.
+
+    One work at a time: the next one waits for the last, and so does the end of `with`. What goes wrong is raised there.
+    """
+    with ThreadPoolExecutor(1, "subdp") as pool:
+        going_on: list[Future[None]] = []
+
+        def begin(work: Callable[[], None]) -> None:
+            while going_on:
+                going_on.pop().result()
+            going_on.append(pool.submit(work))
+
+        yield begin
+        while going_on:
+            going_on.pop().result()
 
 
 @cache

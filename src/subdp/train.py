@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -25,7 +26,7 @@ from subdp.config import TrainConfig
 from subdp.errors import SubdpError
 from subdp.files import open_output
 from subdp.progress import progress
-from subdp.threads import cores, side_by_side
+from subdp.threads import cores, in_background, side_by_side
 
 CHECKPOINT = "checkpoint.safetensors"
 METRICS = "metrics.jsonl"
@@ -81,7 +82,8 @@ def train(
         history = _restore(folder / CHECKPOINT, network, optimizer, average, best)
     words = sum(examples.lengths)
     batch_words = max(1, min(config.batch_words, words // config.least_batches))
-    with progress(title, config.epochs * words, "words", done=history.epoch * words) as advance:
+    bar = progress(title, config.epochs * words, "words", done=history.epoch * words)
+    with bar as advance, in_background() as begin:
         while history.epoch < config.epochs and history.epoch - history.best_epoch < config.patience:
             epoch = history.epoch + 1
             torch.manual_seed(_seed(seed, epoch))
@@ -103,8 +105,8 @@ def train(
                 best = {name: tensor.clone() for name, tensor in average.items()}
             advance(note=f"epoch {epoch}  loss {total / words:.3f}" + (f"  held out {score:.3f}" if held_out else ""))
             if folder is not None:
-                _record(folder, {"epoch": epoch, "step": step, "loss": total / words, "held_out": score})
-                _save(folder / CHECKPOINT, network, optimizer, average, best, history)
+                metrics = {"epoch": epoch, "step": step, "loss": total / words, "held_out": score}
+                begin(partial(_write, folder, metrics, _snapshot(network, optimizer, average, best), history))
     network.load_state_dict(best)
     return history
 
@@ -189,35 +191,28 @@ def _score(network: Biaffine, average: dict[str, Tensor], held_out: Callable[[Bi
     return score
 
 
-def _record(folder: Path, metrics: dict[str, float]) -> None:
-    """Add a line of metrics; lines of epochs that a killed run did not get to check in are replaced."""
+def _write(folder: Path, metrics: dict[str, float], tensors: dict[str, Tensor], history: History) -> None:
+    """Add a line of metrics, in place of those that a killed run did not get to check in, and write the checkpoint."""
     path = folder / METRICS
     lines = path.read_text().splitlines() if path.exists() else []
     kept = [line for line in lines if json.loads(line)["epoch"] < metrics["epoch"]]
     with open_output(path) as output:
         output.write("".join(f"{line}\n" for line in [*kept, json.dumps(metrics)]).encode())
+    with open_output(folder / CHECKPOINT) as output:
+        output.write(save(tensors, {"history": json.dumps(asdict(history))}))
 
 
-def _save(
-    path: Path,
-    network: Biaffine,
-    optimizer: torch.optim.Adam,
-    average: dict[str, Tensor],
-    best: dict[str, Tensor],
-    history: History,
-) -> None:
-    """One file, all or nothing: weights, Adam's moments, their mean, the best, and where training stands."""
+def _snapshot(
+    network: Biaffine, optimizer: torch.optim.Adam, average: dict[str, Tensor], best: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    """Copies of all that training needs to go on: weights, Adam's moments, the weights' mean and the best."""
     tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
     tensors |= {f"average.{name}": tensor for name, tensor in average.items()}
     tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
     for name, parameter in network.named_parameters():
         for key, value in optimizer.state[parameter].items():
             tensors[f"adam.{key}.{name}"] = value
-    data = save(
-        {name: tensor.contiguous() for name, tensor in tensors.items()}, {"history": json.dumps(asdict(history))}
-    )
-    with open_output(path) as output:
-        output.write(data)
+    return {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
 
 
 def _restore(
@@ -227,7 +222,7 @@ def _restore(
     average: dict[str, Tensor],
     best: dict[str, Tensor],
 ) -> History:
-    """Put everything back that `_save` wrote, each into its place."""
+    """Put everything back that is in a checkpoint, each into its place."""
     try:
         with safetensors.safe_open(path, "pt") as file:
             history = History(**json.loads(file.metadata()["history"]))
