@@ -45,7 +45,9 @@ class Work:
             folder=_training(folder),
             about={"title": f"A parser trained on {Path(treebank).name}", "treebank": Path(treebank).name},
         )
-        self._save(parser, self.output / "source-parser", folder)
+        target = self.output / "source-parser"
+        self._save(parser, target, folder)
+        self._parsers[target] = Parser.load(target, encoder=parser.encoder)
         return f"{parser.about['trained_on']['sentences']:,} sentences, {parser.about['epochs']} epochs"
 
     def clean(self, folder: Path, number: int) -> str:
