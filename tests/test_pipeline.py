@@ -431,10 +431,14 @@ class TestMishaps:
     def test_killed_while_writing_the_last_file_it_writes_it(self, data: Path, source: Path) -> None:
         run = make(data, source)
         run.perform(silent)
-        (run.output / "config.toml").rename(run.output / ".config.toml.left")
-        assert run.perform(silent) == 0
-        assert (run.output / "config.toml").read_text() == run.config()
-        assert not (run.output / ".config.toml.left").exists()
+        config = run.output / "config.toml"
+        for former in ("", "of a run before it\n"):
+            config.rename(run.output / ".config.toml.left")
+            if former:
+                config.write_text(former)
+            assert run.perform(silent) == 0
+            assert config.read_text() == run.config()
+            assert not (run.output / ".config.toml.left").exists()
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
     def test_killed_at_ten_random_moments_it_ends_with_the_same_scores(
