@@ -27,6 +27,8 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook
 from torch.utils.flop_counter import FlopCounterMode
 
+from measure import seconds
+from subdp import features
 from subdp.align import Alignment
 from subdp.biaffine import Biaffine
 from subdp.bitext import Bitext, Pair, read_bitext
@@ -35,6 +37,7 @@ from subdp.encode import Encoder
 from subdp.features import FeatureStore
 from subdp.filters import Filters
 from subdp.parser import Parser
+from subdp.shards import write_shard
 from subdp.similarity import SimilarityAligner
 from subdp.store import Silver
 
@@ -105,17 +108,10 @@ def make_parser(encoder: Encoder, settings: Settings, folder: Path) -> Parser:
     return parser
 
 
-def timed(store: FeatureStore) -> list[float]:
-    """A list that is given the seconds of each shard that the store writes from now on."""
+def timed_writing() -> list[float]:
+    """A list that is given the seconds of each shard that is written from now on."""
     taken: list[float] = []
-    write = store._write
-
-    def wrapped(batch: Any) -> None:
-        start = time.perf_counter()
-        write(batch)
-        taken.append(time.perf_counter() - start)
-
-    store._write = wrapped  # type: ignore[method-assign]
+    setattr(features, "write_shard", lambda *given: taken.append(seconds(lambda: write_shard(*given))))  # noqa: B010
     return taken
 
 
@@ -140,7 +136,7 @@ def run(file: str, encoder: Encoder, settings: Settings, folder: Path) -> dict[s
     warm_up(parser, settings, folder / "warm")
     watch = Watch()
     store, aligner = parser.features, TimedAligner(SimilarityAligner(encoder))
-    writing = timed(store)
+    writing = timed_writing()
     with watch.stage("clean"):
         bitext = read_bitext(file, tokenized=True).clean(filters=Filters(longest=1000))
     with watch.stage("encode"):
@@ -155,23 +151,23 @@ def run(file: str, encoder: Encoder, settings: Settings, folder: Path) -> dict[s
     with watch.stage("adapt"):
         parser.adapt(silver, settings=settings, held_out=0.0)
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    features, targets = size(folder / "features"), sum(len(pair.target) for pair in bitext)
+    stored, targets = size(folder / "features"), sum(len(pair.target) for pair in bitext)
     return {
         "pairs": len(bitext),
         "words": list(bitext.words),
         "stages": {name: values for name, values in watch.stages.items() if "seconds" in values},
         "megabytes": most / (1 << 20 if sys.platform == "darwin" else 1 << 10),
-        "features": features,
+        "features": stored,
         "silver": size(folder / "silver"),
         "write seconds": sum(writing),
-        "read bytes": features * targets / sum(bitext.words),
+        "read bytes": stored * targets / sum(bitext.words),
     }
 
 
 def count(work: Callable[[], object]) -> float:
     """The floating-point operations of all matrix products in some work, padding and backward passes included.
 
-    torch's counter does not see into an LSTM: its weights are used once for every word, and twice more going back.
+    torch's counter does not see into an LSTM: its weights are used once for every position, and twice more going back.
     """
     inside = 0.0
 
@@ -179,7 +175,7 @@ def count(work: Callable[[], object]) -> float:
         nonlocal inside
         if isinstance(module, nn.LSTM):
             weights = sum(weight.numel() for weight in module.parameters() if weight.dim() == 2)
-            inside += 2.0 * weights * len(inputs[0].data) * (3 if torch.is_grad_enabled() else 1)
+            inside += 2.0 * weights * inputs[0][..., 0].numel() * (3 if torch.is_grad_enabled() else 1)
 
     hook = register_module_forward_hook(note)
     with FlopCounterMode(display=False) as counter:
