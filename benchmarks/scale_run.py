@@ -111,7 +111,11 @@ def make_parser(encoder: Encoder, settings: Settings, folder: Path) -> Parser:
 def timed_writing() -> list[float]:
     """A list that is given the seconds of each shard that is written from now on."""
     taken: list[float] = []
-    setattr(features, "write_shard", lambda *given: taken.append(seconds(lambda: write_shard(*given))))  # noqa: B010
+
+    def timed(*given: Any) -> None:
+        taken.append(seconds(lambda: write_shard(*given)))
+
+    features.write_shard = timed  # type: ignore[assignment,attr-defined]
     return taken
 
 

@@ -432,13 +432,25 @@ class TestMishaps:
         run = make(data, source)
         run.perform(silent)
         config = run.output / "config.toml"
-        for former in ("", "of a run before it\n"):
-            config.rename(run.output / ".config.toml.left")
-            if former:
-                config.write_text(former)
-            assert run.perform(silent) == 0
-            assert config.read_text() == run.config()
-            assert not (run.output / ".config.toml.left").exists()
+        config.rename(run.output / ".config.toml.left")
+        assert run.perform(silent) == 0
+        assert config.read_text() == run.config()
+        assert not (run.output / ".config.toml.left").exists()
+
+    def test_a_config_of_another_run_does_not_outlive_it(
+        self, data: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run = make(data, source)
+        run.perform(silent)
+        (run.root / "adapt" / MANIFEST).unlink()
+        (run.output / "config.toml").write_text("of another run\n")
+        with monkeypatch.context() as patch:
+            patch.setattr(*_late("adapt", KeyboardInterrupt()))
+            with pytest.raises(KeyboardInterrupt):
+                run.perform(silent)
+        assert not (run.output / "config.toml").exists()
+        run.perform(silent)
+        assert (run.output / "config.toml").read_text() == run.config()
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
     def test_killed_at_ten_random_moments_it_ends_with_the_same_scores(

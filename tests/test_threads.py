@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -82,19 +83,19 @@ def test_a_work_in_the_background_is_done_before_the_next_begins_and_by_the_end(
     may_go_on, done = threading.Event(), list[int]()
 
     def first() -> None:
-        may_go_on.wait()
+        assert may_go_on.wait(10)
         done.append(1)
 
     with in_background() as begin:
         begin(first)
         assert done == []
-        may_go_on.set()
+        threading.Timer(0.2, may_go_on.set).start()
         begin(lambda: done.append(2))
         assert done[0] == 1
     assert done == [1, 2]
 
 
-def test_a_fault_in_the_background_is_raised_at_the_next_work_or_at_the_end() -> None:
+def test_a_fault_in_the_background_is_raised_once_at_the_next_work_or_at_the_end() -> None:
     def fail() -> None:
         raise ValueError("disk")
 
@@ -104,3 +105,16 @@ def test_a_fault_in_the_background_is_raised_at_the_next_work_or_at_the_end() ->
             begin(lambda: pytest.fail("begun after a fault"))
     with pytest.raises(ValueError, match="disk"), in_background() as begin:
         begin(fail)
+
+
+def test_a_fault_of_the_caller_waits_for_the_work_in_the_background() -> None:
+    done: list[int] = []
+
+    def work() -> None:
+        time.sleep(0.2)
+        done.append(1)
+
+    with pytest.raises(KeyboardInterrupt), in_background() as begin:  # noqa: PT012
+        begin(work)
+        raise KeyboardInterrupt
+    assert done == [1]

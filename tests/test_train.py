@@ -11,12 +11,14 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import subdp.train
 from subdp.config import NetworkConfig, Settings, TrainConfig
 from subdp.encode import Encoder
 from subdp.errors import SubdpError
@@ -47,13 +49,15 @@ def train(
     average: float = 0.9,
     batch_words: int = 40,
 ) -> Parser:
-    config = TrainConfig(epochs=epochs, batch_words=batch_words, average=average)
+    config = TrainConfig(epochs=epochs, batch_words=batch_words, average=average, lr=0.02)
     settings = replace(Settings.resolve(), network=NETWORK, train=config)
     pairs = toy_pairs(30)
     dev = [source for source, _, _ in toy_pairs(5, seed=1)]
-    return Parser.train(
+    parser = Parser.train(
         (source for source, _, _ in pairs), dev=dev, encoder=encoder, settings=settings, seed=seed, folder=folder
     )
+    assert epochs < 4 or parser.about["best_epoch"] >= 4, "what comes after the first epochs makes no difference"
+    return parser
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tiny: Encoder) -> None:
@@ -69,6 +73,29 @@ def test_a_training_that_goes_on_from_a_checkpoint_ends_in_the_same_bytes(tiny: 
     lines = [json.loads(line) for line in (tmp_path / METRICS).read_text().splitlines()]
     assert [line["epoch"] for line in lines] == [1, 2, 3, 4]
     assert lines[-1]["loss"] < lines[0]["loss"]
+
+
+def test_a_checkpoint_is_of_its_epoch_though_the_next_goes_on_while_it_is_written(
+    tiny: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = train(tiny)
+    steps, clip, write = list[int](), subdp.train._clip, subdp.train._write
+
+    def count_steps(*given: Any) -> None:
+        steps.append(1)
+        clip(*given)
+
+    def write_late(folder: Path, metrics: dict[str, float], *given: Any) -> None:
+        if metrics["epoch"] == 1:
+            while len(steps) < metrics["step"] + 3:
+                time.sleep(0.01)
+            write(folder, metrics, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(subdp.train, "_clip", count_steps)
+        patch.setattr(subdp.train, "_write", write_late)
+        train(tiny, tmp_path, epochs=2)
+    assert train(tiny, tmp_path).fingerprint == whole.fingerprint
 
 
 def test_the_same_bytes_come_of_two_cores_that_share_a_batch(tiny: Encoder, tmp_path: Path) -> None:

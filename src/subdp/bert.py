@@ -22,16 +22,21 @@ from subdp.errors import SubdpError
 
 def load_bundled(folder: Path, dtype: torch.dtype) -> tuple[Bert, Subwords]:
     """The network and the tokenizer in the bundled encoder's model folder."""
+    from tokenizers import Tokenizer
+
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         with torch.device("meta"):  # No random weights: these are replaced.
             model = Bert(config)
         weights = load_file(folder / "model.safetensors")
         model.load_state_dict({name: weights[_full_name(name)].to(dtype) for name in model.state_dict()}, assign=True)
-        return model, Subwords(folder, config)
+        return model, Subwords(Tokenizer.from_file(str(folder / "tokenizer.json")), config)
+    except MemoryError:
+        raise
     except Exception as error:  # The tokenizer's faults have no class of their own.
-        hint = "remove this folder: it is made again"
-        raise SubdpError("the bundled encoder is damaged", where=str(folder), hint=hint) from error
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        hint = "if its files are damaged, remove the folder: it is made again"
+        raise SubdpError(f"the bundled encoder cannot be loaded: {reason}", where=str(folder), hint=hint) from error
 
 
 def _full_name(name: str) -> str:
@@ -46,7 +51,7 @@ def _full_name(name: str) -> str:
 
 
 class Bert(nn.Module):
-    """BERT's encoder."""
+    """BERT's encoder: embeddings, and a list of layers, which is where `Encoder` reads the states off."""
 
     def __init__(self, config: dict[str, Any]):
         super().__init__()
@@ -73,8 +78,8 @@ class Bert(nn.Module):
 
         *Shape:* `input_ids`, `attention_mask` [rows, length] → `last_hidden_state` [rows, length, hidden].
         """
-        part = self.embeddings
-        x = self.norm(part["word"][input_ids] + part["token_type"][0] + part["position"][: input_ids.shape[1]])
+        tables = self.embeddings
+        x = self.norm(tables["word"][input_ids] + tables["token_type"][0] + tables["position"][: input_ids.shape[1]])
         seen = attention_mask.bool()[:, None, None]  # [rows, 1, 1, length]
         for layer in self.layers:
             x = layer(x, seen)
@@ -97,23 +102,29 @@ class _Layer(nn.Module):
         q, k, v = (part(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (self.q, self.k, self.v))
         found = functional.scaled_dot_product_attention(q, k, v, seen)
         x = self.aln(self.ao(found.transpose(1, 2).flatten(2)) + x)
-        x = self.oln(self.fo(functional.gelu(self.fi(x))) + x)
-        return x
+        normalised: Tensor = self.oln(self.fo(functional.gelu(self.fi(x))) + x)
+        return normalised
 
 
 class Subwords:
-    """The tokenizer, called as those of transformers are."""
+    """The tokenizer, called as `Encoder` calls those of transformers."""
 
-    def __init__(self, folder: Path, config: dict[str, Any]):
-        from tokenizers import Tokenizer
-
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    def __init__(self, tokenizer: Any, config: dict[str, Any]):
+        self._tokenizer = tokenizer
         self.model_max_length: int = config["max_position_embeddings"]
         self.pad_token_id: int = config["pad_token_id"]
         self.unk_token_id: int = config["unk_token_id"]
 
-    def __call__(self, text: str | list[str], *, add_special_tokens: bool = True, **_: object) -> dict[str, Any]:
-        """The subword ids of a text, or of each of many."""
+    def __call__(
+        self,
+        text: str | list[str],
+        *,
+        add_special_tokens: bool = True,
+        return_attention_mask: bool = False,
+        return_token_type_ids: bool = False,
+        verbose: bool = False,
+    ) -> dict[str, Any]:
+        """The subword ids of a text, or of each of many, and nothing else, whatever is asked for."""
         if isinstance(text, str):
             return {"input_ids": self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids}
         cuts = self._tokenizer.encode_batch_fast(text, add_special_tokens=add_special_tokens)

@@ -89,8 +89,8 @@ class FeatureStore:
     def add(self, sentences: Iterable[Sequence[str]]) -> int:
         """Encode and store the sentences that are missing; gives back how many were.
 
-        What is held in memory is the words of those that are missing, the vectors of a shard, and a shard while it is
-        written.
+        What is held in memory is the words of those that are missing, the encoder's vectors for two shards, and a shard
+        while it is written.
         """
         self._find_shards()
         missing = self._missing(sentences)

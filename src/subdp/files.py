@@ -9,7 +9,7 @@ import contextlib
 import gzip
 import os
 import sys
-import tempfile
+import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -76,14 +76,15 @@ def open_output(target: Source) -> Iterator[IO[Any]]:
     path = Path(target)
     if path.is_dir():
         raise SubdpError("this is a folder, not a file", where=str(path), hint="name a file in it")
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        raw = temporary.open("xb")
     except OSError as error:
         raise SubdpError(
             f"cannot be written: {error.strerror}", where=str(path), hint="check that the folder exists and is writable"
         ) from None
     try:
-        with os.fdopen(handle, "wb") as raw:
+        with raw:
             if path.suffix == ".gz":
                 with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
                     yield packed  # type: ignore[misc]  # a binary file in all but its declared type
@@ -91,10 +92,9 @@ def open_output(target: Source) -> Iterator[IO[Any]]:
                 yield raw
             raw.flush()
             os.fsync(raw.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException as error:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         _name(error, str(path))
         raise
 
@@ -110,10 +110,3 @@ def _name(error: BaseException, path: str) -> None:
     """A full disk does not say which file it has no room for."""
     if isinstance(error, OSError) and error.filename is None:
         error.filename = path
-
-
-def _umask() -> int:
-    """The process's file mode mask, which can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

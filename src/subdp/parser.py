@@ -212,7 +212,7 @@ class Parser:
 
             def pairs() -> Iterator[SilverPair]:
                 for pair, alignment, tree in zip(rest, links, sources, strict=True):
-                    # By torch: numpy takes 28 times as long for the same numbers.
+                    # By torch: numpy takes 28 times as long.
                     arcs, labels = (torch.from_numpy(array).half().numpy() for array in (tree.arcs, tree.labels))
                     yield SilverPair(pair.source, pair.target, alignment, arcs, labels)
                     advance(1)

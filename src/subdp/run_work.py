@@ -47,6 +47,7 @@ class Work:
         )
         target = self.output / "source-parser"
         self._save(parser, target, folder)
+        # As later stages find it when they are resumed, but for the encoder, which takes a second to load.
         self._parsers[target] = Parser.load(target, encoder=parser.encoder)
         return f"{parser.about['trained_on']['sentences']:,} sentences, {parser.about['epochs']} epochs"
 
@@ -72,7 +73,7 @@ class Work:
         gold = self.options.gold_trees_of(number) is not None
         new = 0 if gold else self.parser(number).features.add(pair.source for pair in bitext)
         new += self.parser(0).features.add(pair.target for pair in bitext)
-        return f"{sum(bitext.words[gold:]):,} words, {new:,} sentences new to the cache"
+        return f"{counted(sum(bitext.words[gold:]), 'word')}, {counted(new, 'sentence')} new to the cache"
 
     def project(self, folder: Path, number: int) -> str:
         """Parse and align a bitext; where there are gold trees, only align it."""
@@ -86,7 +87,7 @@ class Work:
         gold = self.options.gold_trees_of(number)
         trees = None if gold is None else read_conllu(gold, any_roots=True)
         silver = parser.project(bitext, aligner=aligner, trees=trees, folder=folder / "silver")
-        return f"{len(silver):,} pairs"
+        return counted(len(silver), "pair")
 
     def report(self) -> str:
         """Write what the filters left out and how well projection went: for all bitexts together, and for each."""

@@ -42,21 +42,26 @@ def side_by_side(work: Callable[[_Part], None], parts: Iterable[_Part], device: 
 
 @contextmanager
 def in_background() -> Iterator[Callable[[Callable[[], None]], None]]:
-    """Give a function that has a work done while its caller goes on: for writing files, which keeps no core busy.
+    """Give a function that has a work done while its caller goes on: for packing and writing files.
 
-    One work at a time: the next one waits for the last, and so does the end of `with`. What goes wrong is raised there.
+    One work at a time: the next one waits for the last, and so does the end of `with`. What goes wrong is raised by the
+    next call or at the end, unless the caller itself has failed.
     """
-    with ThreadPoolExecutor(1, "subdp") as pool:
-        going_on: list[Future[None]] = []
+    going_on: list[Future[None]] = []
 
-        def begin(work: Callable[[], None]) -> None:
-            while going_on:
-                going_on.pop().result()
-            going_on.append(pool.submit(work))
-
-        yield begin
+    def finish() -> None:
         while going_on:
             going_on.pop().result()
+
+    def begin(work: Callable[[], None]) -> None:
+        finish()
+        going_on.append(_pool(1).submit(work))
+
+    try:
+        yield begin
+    finally:
+        wait(going_on)
+    finish()
 
 
 @cache

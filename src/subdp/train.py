@@ -72,7 +72,8 @@ def train(
 ) -> History:
     """Train a network in place; it ends with the best epoch by `held_out` (more is better) or with the last.
 
-    With a `folder`, a checkpoint is written after every epoch and training goes on from one that is there.
+    With a `folder`, a checkpoint is written after every epoch, while the next one goes on (so that a full disk is only
+    noticed after that), and training goes on from one that is there.
     """
     network.train()  # Dropout is given, and there are no other modes; but without it CUDA's LSTM has no gradients.
     optimizer = torch.optim.Adam(network.parameters(), lr=config.lr, betas=(0.9, 0.9), eps=1e-12, fused=True)
@@ -205,14 +206,15 @@ def _write(folder: Path, metrics: dict[str, float], tensors: dict[str, Tensor], 
 def _snapshot(
     network: Biaffine, optimizer: torch.optim.Adam, average: dict[str, Tensor], best: dict[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Copies of all that training needs to go on: weights, Adam's moments, the weights' mean and the best."""
+    """Copies in main memory of what training needs to go on: weights, Adam's moments, the weights' mean, the best."""
     tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
     tensors |= {f"average.{name}": tensor for name, tensor in average.items()}
     tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
     for name, parameter in network.named_parameters():
         for key, value in optimizer.state[parameter].items():
             tensors[f"adam.{key}.{name}"] = value
-    return {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
+    plain = torch.contiguous_format
+    return {name: tensor.to("cpu", copy=True, memory_format=plain) for name, tensor in tensors.items()}
 
 
 def _restore(
