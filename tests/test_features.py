@@ -171,7 +171,7 @@ def test_what_an_interrupted_run_left_is_no_trap_and_is_swept_up(encoder: Encode
 def test_two_writers_at_once_leave_a_good_store(encoder: Encoder, tmp_path: Path) -> None:
     one, two = FeatureStore(encoder, None, tmp_path), FeatureStore(encoder, None, tmp_path)
     one.add(SENTENCES[:3])
-    two._write(SENTENCES[1:], list(encoder.encode(SENTENCES[1:])))
+    two._write(pack(Row.of(features._key(words), next(encoder.encode([words]))) for words in SENTENCES[1:]))
     assert one.add(SENTENCES) == 0  # What the other has written counts.
     for store in (one, FeatureStore(encoder, None, tmp_path)):
         assert len(store) == len(SENTENCES)

@@ -16,7 +16,7 @@ import contextlib
 import json
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -89,8 +90,8 @@ class FeatureStore:
     def add(self, sentences: Iterable[Sequence[str]]) -> int:
         """Encode and store the sentences that are missing; gives back how many were.
 
-        What is held in memory is the words of those that are missing, the encoder's vectors for two shards, and a shard
-        while it is written.
+        What is held in memory is the words of those that are missing, the encoder's vectors of a shard, and two shards,
+        one that is filled and one that is written.
         """
         self._find_shards()
         missing = self._missing(sentences)
@@ -102,10 +103,15 @@ class FeatureStore:
             # others in its batch: so it is the same to the last bit after an interruption.
             most = _SHARD_BYTES // (4 * len(self.layers) * self.encoder.hidden)  # with two vectors for every word
             for block in chunks(missing, most):
-                begin(partial(self._write, block, list(self.encoder.encode(block, self.layers))))
-                advance(sum(map(len, block)))
+                # Not packed in the background: pieces made by two threads in turn leave memory full of holes.
+                begin(partial(self._write, pack(self._rows(block, advance))))
         self._find_shards()
         return len(missing)
+
+    def _rows(self, block: Sequence[Sequence[str]], advance: Callable[[int], None]) -> Iterator[Row]:
+        for words, sentence in zip(block, self.encoder.encode(block, self.layers), strict=True):
+            yield Row.of(_key(words), sentence)
+            advance(len(words))
 
     def _missing(self, sentences: Iterable[Sequence[str]]) -> list[Sequence[str]]:
         """The sentences that are not there, or only in a damaged shard; each once, in their order."""
@@ -167,9 +173,7 @@ class FeatureStore:
         about = {"encoder": self.encoder.name, "layers": self.layers, "hidden": self.encoder.hidden}
         (self.folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
 
-    def _write(self, block: Sequence[Sequence[str]], encoded: Sequence[Encoded]) -> None:
-        """Add a shard."""
-        batch = pack(Row.of(_key(words), sentence) for words, sentence in zip(block, encoded, strict=True))
+    def _write(self, batch: pa.RecordBatch) -> None:
         part = self.folder / f"{uuid.uuid4().hex}.part"
         try:
             write_shard(batch, part)

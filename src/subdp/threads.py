@@ -42,7 +42,7 @@ def side_by_side(work: Callable[[_Part], None], parts: Iterable[_Part], device: 
 
 @contextmanager
 def in_background() -> Iterator[Callable[[Callable[[], None]], None]]:
-    """Give a function that has a work done while its caller goes on: for packing and writing files.
+    """Give a function that has a work done while its caller goes on: for writing files.
 
     One work at a time: the next one waits for the last, and so does the end of `with`. What goes wrong is raised by the
     next call or at the end, unless the caller itself has failed.
