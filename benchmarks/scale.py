@@ -11,8 +11,7 @@ dropped. Three tables:
 * Length. Sentences of one length each, to 200 words; the same small encoder.
 * Limits. The bundled encoder, few pairs. The operations of all matrix products (padding included) by the time of the
   stage, as a share of what one large matrix product reaches on as many threads; and the store's bytes by the time of
-  writing and reading its files, as a share of what a plain file does in the same folder. Files are written while both
-  cores encode.
+  writing and reading its files, as a share of what a plain file does in the same folder.
 
 "own memory" is without mapped files, whose pages the system may take back at any time; "with files" is what getrusage
 says. Each bitext has a process of its own. Needs no network.

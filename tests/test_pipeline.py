@@ -432,25 +432,28 @@ class TestMishaps:
         run = make(data, source)
         run.perform(silent)
         config = run.output / "config.toml"
-        config.rename(run.output / ".config.toml.left")
-        assert run.perform(silent) == 0
-        assert config.read_text() == run.config()
-        assert not (run.output / ".config.toml.left").exists()
+        for former in ("", "# of a run before it\n"):
+            config.rename(run.output / ".config.toml.left")
+            if former:
+                config.write_text(former)
+            assert run.perform(silent) == 0
+            assert config.read_text() == run.config()
+            assert not (run.output / ".config.toml.left").exists()
 
-    def test_a_config_of_another_run_does_not_outlive_it(
+    def test_a_config_that_a_run_reads_is_there_until_the_run_is_done(
         self, data: Path, source: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        run = make(data, source)
-        run.perform(silent)
-        (run.root / "adapt" / MANIFEST).unlink()
-        (run.output / "config.toml").write_text("of another run\n")
+        make(data, source, settings=replace(SETTINGS, adapt=TrainConfig(epochs=1))).perform(silent)
+        config = data / "out" / "config.toml"
+        edited = config.read_text().replace("seed = 1", "seed = 2  # mine")
+        config.write_text(edited)
+        again: list[str | Path] = ["run", "--config", config, "-o", data / "out"]
         with monkeypatch.context() as patch:
-            patch.setattr(*_late("adapt", KeyboardInterrupt()))
-            with pytest.raises(KeyboardInterrupt):
-                run.perform(silent)
-        assert not (run.output / "config.toml").exists()
-        run.perform(silent)
-        assert (run.output / "config.toml").read_text() == run.config()
+            patch.setattr("subdp.run_work.Work.adapt", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+            assert command(*again) != 0
+        assert config.read_text() == edited
+        assert command(*again) == 0
+        assert "seed = 2" in config.read_text()
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
     def test_killed_at_ten_random_moments_it_ends_with_the_same_scores(

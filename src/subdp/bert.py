@@ -1,7 +1,7 @@
 """The bundled encoder's network and tokenizer, as far as `Encoder` uses them.
 
-They give what transformers gives for the same folder, but transformers takes longer to import than a page takes to
-parse. Encoders of any other name go through it (`pretrained.py`). Imports torch.
+They give what transformers gives for the same folder, but transformers takes about four seconds to import. Encoders of
+any other name go through it (`pretrained.py`). Imports torch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def load_bundled(folder: Path, dtype: torch.dtype) -> tuple[Bert, Subwords]:
     except MemoryError:
         raise
     except Exception as error:  # The tokenizer's faults have no class of their own.
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         hint = "if its files are damaged, remove the folder: it is made again"
         raise SubdpError(f"the bundled encoder cannot be loaded: {reason}", where=str(folder), hint=hint) from error
 

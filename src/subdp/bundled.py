@@ -2,7 +2,7 @@
 
 The package carries `intfloat/multilingual-e5-small` (12 layers of 384, about 100 languages) in one file with 4-bit
 weights. Only that file is read, its code never runs. It is converted once, in the user's cache, into the four files
-that Hugging Face loads: an encoder like any other, but `bert.py` loads it sooner. Never imports torch.
+that Hugging Face loads: an encoder like any other, but `bert.py` loads it faster. Never imports torch.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def open_output(target: Source) -> Iterator[IO[Any]]:
     path = Path(target)
     if path.is_dir():
         raise SubdpError("this is a folder, not a file", where=str(path), hint="name a file in it")
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
         raw = temporary.open("xb")
     except OSError as error:

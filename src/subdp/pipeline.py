@@ -47,7 +47,8 @@ class Run:
     def perform(self, say: Say, extra: Sequence[Stage] = ()) -> int:
         """Do all stages, and those given besides, that are not done; gives back how many were."""
         stages, config = [*self.stages, *extra], self.output / "config.toml"
-        if config.exists() and all(stage.state(self.root)[0] == "done" for stage in stages):
+        # It is written last, and may be what a killed process was about to write.
+        if config.exists() and not self._left() and all(stage.state(self.root)[0] == "done" for stage in stages):
             say(f"{self.output}: finished before with the same data and options; there is nothing to do")
             return 0
         self._prepare()
@@ -55,7 +56,6 @@ class Run:
             list(read_conllu(path))
         for path in self.options.gold_trees:
             list(read_conllu(path, any_roots=True))
-        config.unlink(missing_ok=True)  # It says of what the folder is the whole result.
         performed = perform(stages, self.root, say)
         with open_text_output(config) as write:
             write(self.config())
@@ -87,15 +87,18 @@ class Run:
             self.output.mkdir(parents=True, exist_ok=True)
             if any(self.output.iterdir()) and not self.root.is_dir():
                 raise SubdpError("holds something else", where=str(self.output), hint="name a new folder with -o")
-            for name in _WRITTEN:
-                for left in self.output.glob(f".{name}.*"):
-                    shutil.rmtree(left) if left.is_dir() else left.unlink()
+            for left in self._left():
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
             self.root.mkdir(exist_ok=True)
             (self.root / "writable").touch()
             (self.root / "writable").unlink()
         except OSError as error:
             hint = "name another folder with -o"
             raise SubdpError(f"cannot be written: {error.strerror}", where=str(self.output), hint=hint) from None
+
+    def _left(self) -> list[Path]:
+        """What a killed process was writing."""
+        return [left for name in _WRITTEN for left in self.output.glob(f".{name}.*")]
 
     @cached_property
     def stages(self) -> list[Stage]:

@@ -1,6 +1,6 @@
 """Pretrained encoders of the Hugging Face kind: found, fingerprinted, and loaded without noise or foreign code.
 
-For every encoder but the bundled one. Imports torch; transformers, which is slow to import, only when it loads one.
+`encode.py` has all but the bundled one from here. Imports torch, and the slow transformers only when it loads one.
 """
 
 from __future__ import annotations

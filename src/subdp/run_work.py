@@ -49,7 +49,8 @@ class Work:
         self._save(parser, target, folder)
         # As later stages find it when they are resumed, but for the encoder, which takes a second to load.
         self._parsers[target] = Parser.load(target, encoder=parser.encoder)
-        return f"{parser.about['trained_on']['sentences']:,} sentences, {parser.about['epochs']} epochs"
+        sentences, epochs = parser.about["trained_on"]["sentences"], parser.about["epochs"]
+        return f"{counted(sentences, 'sentence')}, {counted(epochs, 'epoch')}"
 
     def clean(self, folder: Path, number: int) -> str:
         """Read a bitext and keep what the filters let through."""
@@ -118,7 +119,7 @@ class Work:
         )
         (self.output / "scores.json").unlink(missing_ok=True)  # of the parser that is replaced now
         self._save(parser, self.output / "parser", folder)
-        return f"{parser.about['epochs']} epochs, number {parser.about['best_epoch']} is kept"
+        return f"{counted(parser.about['epochs'], 'epoch')}, number {parser.about['best_epoch']} is kept"
 
     def evaluate(self) -> str:
         """Score the target parser, and the source parser as it is, on the gold sets."""

@@ -42,14 +42,15 @@ def side_by_side(work: Callable[[_Part], None], parts: Iterable[_Part], device: 
 
 @contextmanager
 def in_background() -> Iterator[Callable[[Callable[[], None]], None]]:
-    """Give a function that has a work done while its caller goes on: for writing files.
+    """Give a function that starts a piece of work and returns at once: for writing files.
 
-    One work at a time: the next one waits for the last, and so does the end of `with`. What goes wrong is raised by the
-    next call or at the end, unless the caller itself has failed.
+    One at a time: the next one waits for the last, and so does the end of `with`. What goes wrong is raised by the next
+    call or at the end, unless the caller itself has failed. Not to be used by such a work itself, nor across a fork.
     """
     going_on: list[Future[None]] = []
 
     def finish() -> None:
+        wait(going_on)
         while going_on:
             going_on.pop().result()
 

@@ -72,8 +72,8 @@ def train(
 ) -> History:
     """Train a network in place; it ends with the best epoch by `held_out` (more is better) or with the last.
 
-    With a `folder`, a checkpoint is written after every epoch, while the next one goes on (so that a full disk is only
-    noticed after that), and training goes on from one that is there.
+    With a `folder`, a checkpoint is written after every epoch, while the next one goes on (a full disk is noticed only
+    at the end of that), and training goes on from one that is there.
     """
     network.train()  # Dropout is given, and there are no other modes; but without it CUDA's LSTM has no gradients.
     optimizer = torch.optim.Adam(network.parameters(), lr=config.lr, betas=(0.9, 0.9), eps=1e-12, fused=True)
