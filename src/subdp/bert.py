@@ -120,11 +120,9 @@ class Subwords:
         text: str | list[str],
         *,
         add_special_tokens: bool = True,
-        return_attention_mask: bool = False,
-        return_token_type_ids: bool = False,
-        verbose: bool = False,
+        verbose: bool = True,
     ) -> dict[str, Any]:
-        """The subword ids of a text, or of each of many, and nothing else, whatever is asked for."""
+        """The subword ids of a text, or of each of many; there is nothing that it would say."""
         if isinstance(text, str):
             return {"input_ids": self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids}
         cuts = self._tokenizer.encode_batch_fast(text, add_special_tokens=add_special_tokens)

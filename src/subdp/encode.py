@@ -308,5 +308,4 @@ def special_ids(tokenizer: Any) -> tuple[list[int], list[int]]:
 
 def _ids(tokenizer: Any, text: str | list[str]) -> Any:
     """The subword ids of a text, or of each of many, without special ones."""
-    only = {"add_special_tokens": False, "return_attention_mask": False, "return_token_type_ids": False}
-    return tokenizer(text, **only, verbose=False)["input_ids"]
+    return tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
