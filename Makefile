@@ -25,6 +25,7 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: install
 	$(BIN)/ruff check --fix .
@@ -32,11 +33,11 @@ format: install
 
 # The English parser that ships with the package. UD is a folder that holds UD 2.2's UD_English-EWT.
 english-parser: install
-	rm -rf src/subdp/models/en
+	rm -rf src/subdp/network/models/en
 	$(BIN)/subdp train --treebank $(UD)/UD_English-EWT/en_ewt-ud-train.conllu \
 	  --dev $(UD)/UD_English-EWT/en_ewt-ud-dev.conllu --test $(UD)/UD_English-EWT/en_ewt-ud-test.conllu \
 	  --title 'English dependency parser (UD English EWT 2.2)' --licence 'CC BY-SA 4.0, as the treebank' \
-	  --seed 1 --half --output src/subdp/models/en
+	  --seed 1 --half --output src/subdp/network/models/en
 
 # Our speed beside that of others: benchmarks/RESULTS.md. DATA is a folder with UD 2.2, NTREX and Tatoeba (benchmarks/suite.py);
 # BENCH has other options, as BENCH='--only decode startup' or BENCH=--try.

@@ -24,10 +24,10 @@ import torch
 
 from measure import Row, alternate, arguments, compare, give, say
 from peers import load_simalign
-from subdp.align import Link
-from subdp.bitext import Pair, read_bitext
-from subdp.encode import Encoded, Encoder
-from subdp.similarity import METHODS, Floats, Links, Method, SimilarityAligner, cosine, default_layer
+from subdp.alignment.links import Link
+from subdp.alignment.similarity import METHODS, Floats, Links, Method, SimilarityAligner, cosine, default_layer
+from subdp.corpus.bitext import Pair, read_bitext
+from subdp.encoder.encoder import Encoded, Encoder
 
 LANGUAGES = ("de", "tr", "hi", "ar")
 CODES: dict[Method, str] = {"argmax": "a", "itermax": "i", "match": "m"}  # simalign's names of the methods,

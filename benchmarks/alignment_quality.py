@@ -23,10 +23,10 @@ from pathlib import Path
 import numpy as np
 
 from measure import table
-from subdp.align import Alignment, AlignmentScores, read_alignments, score_alignments
-from subdp.bitext import Pair, read_bitext
-from subdp.encode import Encoded, Encoder
-from subdp.similarity import SimilarityAligner
+from subdp.alignment.links import Alignment, AlignmentScores, read_alignments, score_alignments
+from subdp.alignment.similarity import SimilarityAligner
+from subdp.corpus.bitext import Pair, read_bitext
+from subdp.encoder.encoder import Encoded, Encoder
 
 Variant = tuple[int, SimilarityAligner]
 Scores = dict[str, AlignmentScores]  # of the dev half, of the test half, of all sentences

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from measure import Row, alternate, arguments, compare, give, say
-from subdp.decode import decode, decode_batch
+from subdp.decoding.decode import decode, decode_batch
 
 Matrix = npt.NDArray[np.float64]
 Decoder = Callable[[Matrix], object]

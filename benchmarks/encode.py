@@ -21,10 +21,10 @@ from typing import Any
 import torch
 
 from measure import Row, alternate, arguments, compare, give, say, seconds
-from subdp.encode import Encoder
-from subdp.features import FeatureStore, store_sizes
-from subdp.pretrained import load_folder
-from subdp.treebank import read_conllu
+from subdp.corpus.treebank import read_conllu
+from subdp.encoder.encoder import Encoder
+from subdp.encoder.feature_store import FeatureStore, store_sizes
+from subdp.encoder.pretrained import load_folder
 
 Sentences = list[Sequence[str]]
 

@@ -26,12 +26,12 @@ import torch
 from torch import Tensor
 
 from peers import Supar, load_simalign
-from subdp.bitext import Pair, read_bitext
-from subdp.config import LossConfig, Settings
-from subdp.encode import Encoder
-from subdp.evaluate import evaluate
-from subdp.similarity import default_layer
-from subdp.treebank import Sentence, read_conllu
+from subdp.alignment.similarity import default_layer
+from subdp.corpus.bitext import Pair, read_bitext
+from subdp.corpus.treebank import Sentence, read_conllu
+from subdp.encoder.encoder import Encoder
+from subdp.evaluation.attachment import evaluate
+from subdp.support.settings import LossConfig, Settings
 
 STEPS: dict[str, float] = {}
 

@@ -22,15 +22,15 @@ import torch
 
 from measure import Row, alternate, arguments, compare, give, say, seconds
 from peers import Stanza, Supar
-from subdp.biaffine import Biaffine
-from subdp.config import PRESETS
-from subdp.encode import Encoder
-from subdp.evaluate import evaluate
-from subdp.examples import TreeExamples
-from subdp.features import FeatureStore
+from subdp.corpus.treebank import Sentence, read_conllu
+from subdp.encoder.encoder import Encoder
+from subdp.encoder.feature_store import FeatureStore
+from subdp.evaluation.attachment import evaluate
+from subdp.network.biaffine import Biaffine
 from subdp.parser import Parser
-from subdp.train import train
-from subdp.treebank import Sentence, read_conllu
+from subdp.support.settings import PRESETS
+from subdp.training.examples import TreeExamples
+from subdp.training.loop import train
 
 NETWORK, TRAIN = PRESETS["small"].network, PRESETS["small"].train
 STANZA_EPOCHS = 3

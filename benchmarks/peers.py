@@ -16,9 +16,9 @@ import torch
 from torch.optim import Adam
 from torch.optim.lr_scheduler import ExponentialLR
 
-from subdp.config import NetworkConfig, TrainConfig
-from subdp.encode import Encoder
-from subdp.treebank import Sentence, write_conllu
+from subdp.corpus.treebank import Sentence, write_conllu
+from subdp.encoder.encoder import Encoder
+from subdp.support.settings import NetworkConfig, TrainConfig
 
 BUCKETS = 8  # supar's number of length buckets. With more, its batches would not be full on a sample.
 WORD_VECTOR = 100  # supar has vectors of words beside the encoder's: this much of the BiLSTM's input.

@@ -21,11 +21,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from measure import say, seconds, table
-from subdp.bitext import read_bitext
-from subdp.bundled import bundled_encoder
-from subdp.config import Settings
-from subdp.pipeline import Run
-from subdp.run_options import RunOptions
+from subdp.corpus.bitext import read_bitext
+from subdp.encoder.bundled import bundled_encoder
+from subdp.pipeline.options import RunOptions
+from subdp.pipeline.run import Run
+from subdp.support.settings import Settings
 
 TOP = 15
 
@@ -57,7 +57,7 @@ def prepare(options: argparse.Namespace, folder: Path) -> Run:
 
 def by_stage(run: Run) -> str:
     """Do all stages, and say what each took."""
-    took: dict[str, float] = {"imports": seconds(lambda: __import__("subdp.run_work"))}
+    took: dict[str, float] = {"imports": seconds(lambda: __import__("subdp.pipeline.work"))}
     start, stage = time.perf_counter(), ""
 
     def watch(text: str) -> None:

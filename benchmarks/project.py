@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from measure import Row, alternate, arguments, compare, give
-from subdp.project import project_labels, target_to_source
+from subdp.projection.operators import project_labels, target_to_source
 
 Floats = npt.NDArray[np.float32]
 WORDS, LABELS, BATCH = 25, 40, 64

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 
 from measure import alternate, arguments, compare, give, say
-from subdp.treebank import read_conllu
+from subdp.corpus.treebank import read_conllu
 
 AIMS = {"conllu": 10.0, "pyconll": 3.0}
 

@@ -28,18 +28,18 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.utils.flop_counter import FlopCounterMode
 
 from measure import seconds
-from subdp import features
-from subdp.align import Alignment
-from subdp.biaffine import Biaffine
-from subdp.bitext import Bitext, Pair, read_bitext
-from subdp.config import Settings
-from subdp.encode import Encoder
-from subdp.features import FeatureStore
-from subdp.filters import Filters
+from subdp.alignment.links import Alignment
+from subdp.alignment.similarity import SimilarityAligner
+from subdp.corpus.bitext import Bitext, Pair, read_bitext
+from subdp.corpus.filters import Filters
+from subdp.encoder import feature_store as features
+from subdp.encoder.encoder import Encoder
+from subdp.encoder.feature_store import FeatureStore
+from subdp.encoder.shards import write_shard
+from subdp.network.biaffine import Biaffine
 from subdp.parser import Parser
-from subdp.shards import write_shard
-from subdp.similarity import SimilarityAligner
-from subdp.store import Silver
+from subdp.projection.silver import Silver
+from subdp.support.settings import Settings
 
 LABELS = 37  # as many as universal relations
 BATCH = 250  # sentences read back at once, to time that alone

@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from measure import alternate, arguments, compare, give, say, script
-from subdp.bitext import read_bitext
-from subdp.bundled import bundled_encoder
-from subdp.config import Settings
-from subdp.treebank import read_conllu, write_conllu
+from subdp.corpus.bitext import read_bitext
+from subdp.corpus.treebank import read_conllu, write_conllu
+from subdp.encoder.bundled import bundled_encoder
+from subdp.support.settings import Settings
 
 PEER = "supar + simalign + torch, glued"
 AIM = 5.0

@@ -14,7 +14,7 @@ from hypothesis import settings
 from tests.tiny import tiny_encoder
 
 if TYPE_CHECKING:
-    from subdp.encode import Encoder
+    from subdp.encoder.encoder import Encoder
 
 
 settings.register_profile("subdp", deadline=None)  # A busy machine is no fault of the code.
@@ -40,6 +40,6 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def tiny(tiny_folder: Path) -> Encoder:
     """The tiny encoder, loaded."""
-    from subdp.encode import Encoder
+    from subdp.encoder.encoder import Encoder
 
     return Encoder.load(tiny_folder)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import random
 
-from subdp.align import Alignment
-from subdp.bitext import Pair
-from subdp.treebank import Sentence
+from subdp.alignment.links import Alignment
+from subdp.corpus.bitext import Pair
+from subdp.corpus.treebank import Sentence
 
 NOUNS = {"dog": "hundo", "cat": "kato", "bird": "birdo", "child": "infano", "horse": "cevalo"}
 VERBS = {"sees": "vidas", "likes": "amas", "hears": "audas"}

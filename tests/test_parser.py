@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 import torch
 
-from subdp.align import Alignment, write_alignments
-from subdp.bitext import Bitext, Report
-from subdp.config import NetworkConfig, Settings, TrainConfig
-from subdp.encode import Encoder
-from subdp.errors import SubdpError
-from subdp.multisource import AveragedSilver
+from subdp.alignment.links import Alignment, write_alignments
+from subdp.corpus.bitext import Bitext, Report
+from subdp.corpus.treebank import Sentence
+from subdp.encoder.encoder import Encoder
 from subdp.parser import Parser
-from subdp.softtree import SoftTree
-from subdp.store import Silver
-from subdp.treebank import Sentence
+from subdp.projection.silver import Silver
+from subdp.projection.silver_views import AveragedSilver
+from subdp.projection.soft_tree import SoftTree
+from subdp.support.errors import SubdpError
+from subdp.support.settings import NetworkConfig, Settings, TrainConfig
 from tests.grammar import as_pair, toy_pairs
 
 SETTINGS = replace(
@@ -189,7 +189,7 @@ def test_gold_trees_are_projected_without_a_look_at_the_source_side(
         raise AssertionError("the network ran")
 
     with monkeypatch.context() as patch:
-        patch.setattr("subdp.biaffine.Biaffine.forward", no_network)
+        patch.setattr("subdp.network.biaffine.Biaffine.forward", no_network)
         silver = source.project(bitext, trees=iter(gold), folder=tmp_path / "silver")
     for pair, tree in zip(silver, gold, strict=True):
         assert pair.source == tree.words

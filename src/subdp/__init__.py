@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from subdp.align import Alignment, read_alignments, write_alignments
-from subdp.bitext import Bitext, Pair, read_bitext
-from subdp.decode import decode
-from subdp.errors import SubdpError
-from subdp.evaluate import Scores, compare, evaluate, summarize
-from subdp.softtree import Head, SoftTree, project, project_tree
-from subdp.treebank import Sentence, read_conllu, write_conllu
-from subdp.words import words_of
+from subdp.alignment.links import Alignment, read_alignments, write_alignments
+from subdp.corpus.bitext import Bitext, Pair, read_bitext
+from subdp.corpus.treebank import Sentence, read_conllu, write_conllu
+from subdp.corpus.words import words_of
+from subdp.decoding.decode import decode
+from subdp.evaluation.attachment import Scores, compare, evaluate, summarize
+from subdp.projection.soft_tree import Head, SoftTree, project, project_tree
+from subdp.support.errors import SubdpError
 
 if TYPE_CHECKING:
-    from subdp.encode import Encoder
+    from subdp.encoder.encoder import Encoder
     from subdp.parser import Parser
 
 __version__ = "0.1.0"
@@ -55,7 +55,7 @@ def __getattr__(name: str) -> Any:
 
         return Parser
     if name == "Encoder":
-        from subdp.encode import Encoder
+        from subdp.encoder.encoder import Encoder
 
         return Encoder
     raise AttributeError(f"module 'subdp' has no attribute {name!r}")

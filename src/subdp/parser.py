@@ -20,27 +20,29 @@ from typing import Any
 import numpy as np
 import torch
 
-from subdp.biaffine import Biaffine
-from subdp.bitext import Bitext
-from subdp.bundled import cache_folder
-from subdp.completion import with_teacher
-from subdp.confidence import confidences
-from subdp.config import NetworkConfig, Settings, as_dict
-from subdp.encode import Encoder
-from subdp.errors import SubdpError
-from subdp.evaluate import Scores, evaluate
-from subdp.examples import SoftExamples, TreeExamples
-from subdp.features import Batch, FeatureStore
-from subdp.gold_trees import check_trees, with_trees
-from subdp.model_folder import load_folder, save_folder
-from subdp.progress import progress
-from subdp.scoring import Batcher, Words, distributions, encoder_batch, predict
-from subdp.similarity import Aligner, FileAligner, SimilarityAligner, find_aligner
-from subdp.softtree import SoftTree
-from subdp.store import SHARD, Silver, SilverPair
-from subdp.train import Examples, mean_loss, train
-from subdp.treebank import Sentence, trees_hash
+from subdp.alignment.similarity import Aligner, FileAligner, SimilarityAligner, find_aligner
+from subdp.corpus.bitext import Bitext
+from subdp.corpus.treebank import Sentence, trees_hash
+from subdp.encoder.batch import Batch, Batcher, Words
+from subdp.encoder.encoder import Encoder
+from subdp.encoder.feature_store import FeatureStore
+from subdp.evaluation.attachment import Scores, evaluate
+from subdp.network.biaffine import Biaffine
+from subdp.network.confidence import confidences
+from subdp.network.model_folder import load_folder, save_folder
+from subdp.network.prediction import distributions, encoder_batch, predict
+from subdp.projection.gold_trees import check_trees, with_trees
+from subdp.projection.silver import SHARD, Silver, SilverPair
+from subdp.projection.soft_tree import SoftTree
+from subdp.support.cache import cache_folder
+from subdp.support.errors import SubdpError
+from subdp.support.progress import progress
+from subdp.support.settings import NetworkConfig, Settings, as_dict
+from subdp.training.examples import SoftExamples, TreeExamples
+from subdp.training.loop import Examples, mean_loss, train
+from subdp.training.null_mass import with_teacher
 
+_NEVER = -10.0  # The score of a label that a parser has not learnt: possible, but hardly ever its choice.
 _HELD_OUT = 0.1  # The share of what is adapted to that chooses the epoch instead.
 
 
@@ -273,6 +275,22 @@ class Parser:
         network = Biaffine(self.config, len(layers), self.encoder.hidden, len(self.label_names))
         network = network.to(self.encoder.model.device)
         return replace(self, network=network, about={"untrained": True}, store=self.features)
+
+    def with_labels(self, names: Sequence[str]) -> Parser:
+        """The same parser with more labels, `names` beginning with its own; those it has not learnt it hardly gives."""
+        known = len(self.label_names)
+        if tuple(names[:known]) != self.label_names:
+            raise SubdpError("the labels do not begin with the parser's own")
+        if len(names) == known:
+            return self
+        weights = self.network.state_dict()
+        old = weights["label_weight"]
+        new = torch.zeros(len(names), *old.shape[1:], device=old.device)
+        new[:known] = old
+        new[known:, -1, -1] = _NEVER  # The last entries of both vectors are the constant 1: this is the label's bias.
+        network = Biaffine(self.config, len(weights["mix"]), self.encoder.hidden, len(names)).to(old.device)
+        network.load_state_dict({**weights, "label_weight": new})
+        return replace(self, network=network, label_names=tuple(names), store=self.features)
 
     def _adapted(
         self,

@@ -1,0 +1,253 @@
+"""SimAlign's family of word aligners (Jalili Sabet et al. 2020): links read off a matrix of cosine similarities.
+
+The functions on matrices are plain numpy; `SimilarityAligner` runs an encoder over sentence pairs and applies one of
+them. Links are found between subwords (or words) and reduced to words, which is where many-to-one links come from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, pairwise, repeat
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from subdp.alignment.links import Alignment, read_alignments
+from subdp.corpus.bitext import Bitext, Pair
+from subdp.support.errors import SubdpError
+from subdp.support.files import Source, name_of, open_input
+from subdp.support.plugins import load, plugins
+
+if TYPE_CHECKING:
+    from subdp.encoder.encoder import Encoded, Encoder
+    from subdp.encoder.feature_store import FeatureStore
+
+Floats = npt.NDArray[np.floating]
+Links = npt.NDArray[np.bool_]
+Method = Literal["argmax", "itermax", "match", "forward", "reverse"]
+Level = Literal["subword", "word"]
+Weights = Literal["binary", "count", "similarity"]
+
+DEFAULT_METHOD: Method = "argmax"
+DEFAULT_LAYER = 7
+# Pairs encoded together, a part of a shard of silver: a projection that goes on with its next shard then aligns the
+# same sentences together as one that was not interrupted, and so to the last bit alike.
+_BLOCK = 256
+
+
+class Aligner(Protocol):
+    """Anything that gives an alignment for every sentence pair, in order."""
+
+    def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
+        """One alignment for each pair."""
+        ...
+
+
+def cosine(source: Floats, target: Floats) -> Floats:
+    """Cosine similarities, moved from −1..1 to 0..1 so that a discount lowers every one of them.
+
+    *Shape:* source [m, d], target [n, d] → [m, n].
+    """
+    unit = [vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9) for vectors in (source, target)]
+    result: Floats = np.clip((unit[0] @ unit[1].T + 1) / 2, 0, 1)
+    return result
+
+
+def forward(similarity: Floats) -> Links:
+    """Every source row links to its most similar column. *Shape:* [m, n] → the same."""
+    return _one_hot(similarity.argmax(axis=1), similarity.shape[1])
+
+
+def reverse(similarity: Floats) -> Links:
+    """Every target column links to its most similar row. *Shape:* [m, n] → the same."""
+    return forward(similarity.T).T
+
+
+def argmax(similarity: Floats) -> Links:
+    """Links that are the best of their row and of their column. *Shape:* [m, n] → the same."""
+    return forward(similarity) & reverse(similarity)
+
+
+def itermax(similarity: Floats) -> Links:
+    """Mutual argmax, then once more with what is left: free with free counts in full, free with linked at a discount.
+
+    As in the original there is no second round for a side of one or two units, or without a free unit on each side.
+
+    *Shape:* [m, n] → the same.
+    """
+    links = argmax(similarity)
+    rows, columns = ~links.any(axis=1, keepdims=True), ~links.any(axis=0, keepdims=True)
+    if min(similarity.shape) <= 2 or not (rows.any() and columns.any()):
+        return links
+    share = np.where(rows & columns, 1.0, _DISCOUNT) * (rows | columns)
+    return links | (argmax(share * similarity) & (rows | columns))
+
+
+_DISCOUNT = 0.9
+
+
+def match(similarity: Floats) -> Links:
+    """The one-to-one matching of greatest total similarity, with as many links as the shorter side has units.
+
+    *Shape:* [m, n] → the same.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    links = np.zeros(similarity.shape, dtype=bool)
+    links[linear_sum_assignment(similarity, maximize=True)] = True
+    return links
+
+
+METHODS: dict[Method, Callable[[Floats], Links]] = {
+    "argmax": argmax,
+    "itermax": itermax,
+    "match": match,
+    "forward": forward,
+    "reverse": reverse,
+}
+
+
+def _one_hot(index: npt.NDArray[np.integer], size: int) -> Links:
+    """*Shape:* [m] → [m, size]."""
+    result: Links = index[:, None] == np.arange(size)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityAligner:
+    """Aligns by the similarity of one layer's vectors; the defaults are what measures best with the bundled encoder.
+
+    Without a `layer` it is the best one of the bundled encoder, or as deep a one in an encoder of another depth.
+    `level` says what is linked: subwords, whose words are linked then, or words (the mean of their subwords).
+    `weights` says what a word link weighs: 1, how many subword links it has, or the sum of their similarities.
+    Links less similar than `null` (0..1) are left out; `one_to_one` leaves out every link whose word has another.
+    With a `store` that has the layer, its vectors are used (in half precision) and the encoder does not run again.
+    """
+
+    encoder: Encoder
+    method: Method = DEFAULT_METHOD
+    layer: int | None = None
+    level: Level = "subword"
+    weights: Weights = "binary"
+    null: float = 0.0
+    one_to_one: bool = False
+    store: FeatureStore | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, choices in (("method", Method), ("level", Level), ("weights", Weights)):
+            if getattr(self, name) not in get_args(choices):
+                reason = f"there is no alignment {name} {getattr(self, name)!r}"
+                raise SubdpError(reason, hint=f"choose {', '.join(get_args(choices))}")
+        if not 0 <= self.null <= 1:
+            raise SubdpError(f"the least similarity of a link is between 0 and 1, not {self.null}")
+        if self.layer is not None:
+            self.encoder.check_layers([self.layer])
+
+    def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
+        """One alignment for each pair, as a stream; with a store, what it lacks of all pairs is added to it first."""
+        layer = default_layer(self.encoder.layers) if self.layer is None else self.layer
+        stored = self.store is not None and layer in self.store.layers
+        stream = iter(pairs)
+        while block := list(islice(stream, None if stored else _BLOCK)):
+            sides = [side for pair in block for side in (pair.source, pair.target)]
+            if stored and self.store is not None:
+                self.store.add(sides)
+                encoded = self.store.encode(sides, [layer])
+            else:
+                encoded = self.encoder.encode(sides, [layer])
+            for source, target in zip(encoded, encoded, strict=True):
+                yield self.link(source, target)
+
+    def link(self, source: Encoded, target: Encoded) -> Alignment:
+        """The alignment of two encoded sentences that hold one layer each."""
+        (source_vectors, source_words), (target_vectors, target_words) = self._units(source), self._units(target)
+        similarity = cosine(source_vectors, target_vectors)
+        rows, columns = np.nonzero(METHODS[self.method](similarity) & (similarity >= self.null))
+        strength = similarity[rows, columns] if self.weights == "similarity" else np.ones(len(rows))
+        matrix = np.zeros((len(source.first), len(target.first)))
+        np.add.at(matrix, (source_words[rows], target_words[columns]), strength)
+        alignment = Alignment.from_matrix(matrix > 0 if self.weights == "binary" else matrix)
+        return alignment.one_to_one() if self.one_to_one else alignment
+
+    def _units(self, side: Encoded) -> tuple[Floats, npt.NDArray[np.integer]]:
+        """What is linked, and the word that each unit belongs to. *Shape:* [units, hidden], [units]."""
+        (vectors,) = side.vectors.astype(np.float32)
+        if self.level == "subword":
+            return vectors, side.owners
+        sums = np.add.reduceat(vectors, side.first, axis=0)
+        return sums / (side.last - side.first + 1)[:, None], np.arange(len(side.first))
+
+
+def default_layer(layers: int) -> int:
+    """The layer to align with in an encoder of so many layers: as deep as the best one of the bundled encoder's 12."""
+    return round(DEFAULT_LAYER / 12 * layers)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FileAligner:
+    """Alignments made elsewhere (fast_align, eflomal, awesome-align …): a Pharaoh file with a line for each pair.
+
+    Pairs that know the number of their line, as those read from one file do, find their alignment by it, so that pairs
+    which a filter dropped do no harm. Otherwise the file must have just as many lines as there are pairs.
+    """
+
+    path: Source
+    one_to_one: bool = False
+
+    def __repr__(self) -> str:
+        """A name that changes with the file's content: silver made with other links is other silver."""
+        with open_input(self.path) as stream:
+            digest = hashlib.sha256(stream.read()).hexdigest()
+        return f"FileAligner(sha256={digest}, one_to_one={self.one_to_one})"
+
+    def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
+        """The file's alignment of each pair, checked against the lengths of its sentences."""
+        name, wanted, lines = name_of(self.path), list(pairs), list(read_alignments(self.path))
+        numbers = line_numbers(wanted)
+        known = [str(number) for number in numbers] == [pair.id for pair in wanted]
+        if not known and len(lines) != len(wanted):
+            raise SubdpError(f"has {len(lines)} lines for {len(wanted)} pairs", where=name, hint=_ONE_LINE)
+        for pair, number in zip(wanted, numbers, strict=True):
+            if number > len(lines):
+                raise SubdpError(f"ends before line {number} of the bitext", where=name, hint=_ONE_LINE)
+            alignment = lines[number - 1]
+            try:
+                alignment.check(len(pair.source), len(pair.target))
+            except SubdpError as error:
+                raise SubdpError(error.reason, where=name, line=number, hint=error.hint) from None
+            yield alignment.one_to_one() if self.one_to_one else alignment
+
+
+def line_numbers(pairs: Sequence[Pair]) -> list[int]:
+    """The lines that pairs were read from, if they know them and were read in order from one file; else 1, 2, 3 …"""
+    numbers = [int(pair.id) for pair in pairs if pair.id is not None and pair.id.isdecimal()]
+    known = len(numbers) == len(pairs) and all(before < after for before, after in pairwise(numbers))
+    return numbers if known else list(range(1, len(pairs) + 1))
+
+
+def by_line(bitext: Bitext, alignments: Iterable[Alignment]) -> Iterator[Alignment]:
+    """The alignments of pairs with an empty one for every line of their file that gave no pair: line N stays line N."""
+    done = 0
+    numbers = line_numbers(bitext)
+    for number, alignment in zip(numbers, alignments, strict=True):
+        yield from repeat(Alignment.of([]), number - done - 1)
+        yield alignment
+        done = number
+    if [str(number) for number in numbers] == [pair.id for pair in bitext]:
+        yield from repeat(Alignment.of([]), bitext.report.read - done)
+
+
+_ONE_LINE = "the file needs one line for each pair, in the same order; an empty one where nothing is linked"
+
+
+def find_aligner(name: str, store: FeatureStore, *, one_to_one: bool = False) -> Aligner:
+    """The aligner of that name: one of the methods, a plug-in, or a file of alignments made elsewhere."""
+    if name in METHODS:
+        return SimilarityAligner(store.encoder, name, one_to_one=one_to_one, store=store)
+    if name in plugins("subdp.aligners"):
+        found: Aligner = load("subdp.aligners", name)()
+        return found
+    return FileAligner(name, one_to_one=one_to_one)

@@ -1,0 +1,91 @@
+"""The command line: `subdp VERB …`. Each verb is the Python verb of the same name; results go to standard output.
+
+Nothing heavy is imported until a verb that needs it runs. Exit 1: something is wrong with the data; 2: with the call.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Annotated, Any, NoReturn, TypeAlias
+
+from cyclopts import App, CycloptsError, Parameter
+
+from subdp import __version__
+from subdp.support.errors import SubdpError
+
+
+def _no_option(_: Any, value: Any) -> None:
+    """Of all that begins with a hyphen only `-`, standard input or output, is the name of a file."""
+    if isinstance(value, str) and value.startswith("-") and value != "-":
+        raise ValueError(f"there is no option {value}")
+
+
+Flag: TypeAlias = Annotated[bool, Parameter(negative="")]
+Input: TypeAlias = Annotated[str, Parameter(allow_leading_hyphen=True, validator=_no_option)]
+Output: TypeAlias = Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True, validator=_no_option)]
+
+app = App(
+    name="subdp",
+    help="A dependency parser for a language without a treebank, from translated text.",
+    version=f"subdp {__version__}",
+    version_flags=["--version"],
+    suppress_keyboard_interrupt=False,  # `run` below sees to it.
+)
+
+
+@app.meta.default
+def run(
+    *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
+    quiet: Flag = False,
+    debug: Flag = False,
+) -> Any:
+    """Run one verb, and turn errors into one line and an exit code.
+
+    Parameters
+    ----------
+    quiet
+        No progress bars.
+    debug
+        Show the whole traceback of an error.
+    """
+    if quiet:
+        os.environ["SUBDP_QUIET"] = "1"
+    try:
+        return app(tokens, exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        misused(error)
+    except SubdpError as error:
+        if debug:
+            raise
+        say(f"subdp: {error}")
+        sys.exit(1)
+    except BrokenPipeError:
+        # The reader of a pipe has gone, as `| head` does: not an error, and nothing more can be said on it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:
+        if debug:
+            raise
+        say(f"subdp: {error.filename or 'a file'}: {error.strerror or error}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        say("subdp: interrupted")
+        sys.exit(130)
+
+
+def misused(error: CycloptsError) -> NoReturn:
+    """What is wrong with a call, on one line."""
+    say(f"subdp: {' '.join(str(error).split())}")
+    sys.exit(2)
+
+
+def say(text: str) -> None:
+    """Talk to the person: standard error."""
+    print(text, file=sys.stderr)
+
+
+def give(result: dict[str, Any] | str) -> None:
+    """A result: standard output, JSON for a dictionary."""
+    print(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2))

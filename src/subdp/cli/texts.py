@@ -1,0 +1,78 @@
+"""The verbs that give text its trees: `parse` and `annotate`. Torch is imported when one of them runs."""
+
+from __future__ import annotations
+
+from subdp.cli.app import Flag, Input, Output, app
+from subdp.corpus.draft import TextFormat
+from subdp.network.shipped import SHIPPED
+from subdp.pipeline.annotate import AnnotateFormat, Order
+
+
+@app.command
+def parse(
+    file: Input,
+    *,
+    parser: str = str(SHIPPED),
+    format: TextFormat | None = None,
+    tokenizer: str = "unicode",
+    confidence: Flag = False,
+    output: Output = "-",
+) -> None:
+    """Parse text, or fill in the trees of a CoNLL-U file.
+
+    Parameters
+    ----------
+    file
+        Raw text, tokenised text or CoNLL-U; - is standard input.
+    parser
+        Model folder; by default the English parser that comes with subdp.
+    format
+        text, words (a sentence a line, spaces between words) or conllu; by default what the file's ending says.
+    tokenizer
+        How raw text is cut into words: unicode, or a plug-in's name.
+    confidence
+        Add the probabilities of heads and labels, and their rivals, to MISC.
+    output
+        CoNLL-U file to write.
+    """
+    from subdp.corpus.draft import read_sentences
+    from subdp.corpus.treebank import write_conllu
+    from subdp.parser import Parser
+
+    sentences = read_sentences(file, format, tokenizer)
+    write_conllu(Parser.load(parser).parse(sentences, confidence=confidence), output)
+
+
+@app.command
+def annotate(
+    file: Input,
+    *,
+    parser: str = str(SHIPPED),
+    format: AnnotateFormat | None = None,
+    tokenizer: str = "unicode",
+    order: Order = "document",
+    output: Output = "-",
+) -> None:
+    """Draft trees for an annotator to correct: CoNLL-U with probabilities and rivals in MISC.
+
+    Parameters
+    ----------
+    file
+        Raw text, tokenised text, CoNLL-U, or a bitext (source TAB target), of which the target is annotated.
+    parser
+        Model folder; by default the English parser that comes with subdp.
+    format
+        text, words (a sentence a line, spaces between words), conllu or bitext; by default what the file's ending says.
+    tokenizer
+        How raw text is cut into words: unicode, or a plug-in's name.
+    order
+        document, or doubt: the sentences of which the parser is least sure first.
+    output
+        CoNLL-U file to write.
+    """
+    from subdp.corpus.treebank import write_conllu
+    from subdp.parser import Parser
+    from subdp.pipeline.annotate import annotate as drafts
+
+    sentences = drafts(file, Parser.load(parser), format=format, tokenizer=tokenizer, order=order)
+    write_conllu(sentences, output)

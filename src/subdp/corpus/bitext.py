@@ -1,0 +1,289 @@
+"""Translated sentence pairs: reading, cleaning, sampling.
+
+    bitext = read_bitext("en-de.tsv").clean(language="de")
+    print(bitext.report)
+
+Whatever is left out on the way is counted in the `report`; nothing goes silently. Imports no torch and no numpy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from os import fspath
+from sys import intern
+from typing import overload
+
+from subdp.corpus.bitext_rows import Format, Path, Row, moses_rows, table_rows
+from subdp.corpus.filters import Filters
+from subdp.corpus.treebank import read_conllu
+from subdp.corpus.words import Tokenizer, needs_tokenizer, words_function
+from subdp.support.errors import SubdpError
+from subdp.support.files import name_of
+
+SIZES = tuple(50 * 2**k for k in range(10))
+"""The paper's numbers of pairs for learning curves: 50, 100, … 25,600."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A sentence and its translation, as words; `id` is its sent_id, or the number of its line in the file."""
+
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    id: str | None = None
+
+    def __post_init__(self) -> None:
+        for side in ("source", "target"):
+            words = getattr(self, side)
+            if isinstance(words, str):
+                raise TypeError(f"{side} is one string; give its words, for example words_of({words!r})")
+            if not words or not all(words):
+                raise SubdpError(f"the {side} of a pair has no words or an empty word", where=self.id)
+            if not all(isinstance(word, str) for word in words):
+                raise TypeError(f"the {side} of a pair has a word that is no string")
+            # One object for all occurrences of a word: a large bitext then takes a fifth of the memory.
+            object.__setattr__(self, side, tuple(intern(str(word)) for word in words))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What became of the pairs that were read: how many were dropped, by reason; how many changed; what to know."""
+
+    read: int
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    changed: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> int:
+        """The pairs that are left."""
+        return self.read - sum(self.dropped.values())
+
+    def __add__(self, other: Report) -> Report:
+        dropped, changed = Counter(self.dropped), Counter(self.changed)
+        dropped.update(other.dropped)
+        changed.update(other.changed)
+        notes = tuple(dict.fromkeys(self.notes + other.notes))
+        return Report(self.read + other.read, dict(dropped), dict(changed), notes)
+
+    def as_dict(self) -> dict[str, object]:
+        """The report as JSON can hold it."""
+        return {
+            "read": self.read,
+            "dropped": dict(self.dropped),
+            "changed": dict(self.changed),
+            "kept": self.kept,
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        rows = [("read", self.read), *((f"- {reason}", count) for reason, count in self.dropped.items())]
+        rows += [("kept", self.kept), *((f"* {what}", count) for what, count in self.changed.items())]
+        width = max(len(name) for name, _ in rows)
+        lines = [f"{name:<{width}} {count:>9,} {count / max(self.read, 1):>7.1%}" for name, count in rows]
+        return "\n".join([*lines, *self.notes])
+
+
+@dataclass(frozen=True, slots=True)
+class Bitext(Sequence[Pair]):
+    """Pairs in order, where they came from, and the report of what was left out."""
+
+    pairs: tuple[Pair, ...]
+    where: str
+    report: Report
+
+    def __post_init__(self) -> None:
+        if self.report.kept != len(self.pairs):
+            raise ValueError(f"{len(self.pairs)} pairs, but the report says that {self.report.kept} were kept")
+
+    @classmethod
+    def of(cls, pairs: Sequence[Pair], where: str = "<pairs>") -> Bitext:
+        """A bitext of pairs made by hand."""
+        return cls(tuple(pairs), where, Report(len(pairs)))
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @overload
+    def __getitem__(self, index: int) -> Pair: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Pair, ...]: ...
+    def __getitem__(self, index: int | slice) -> Pair | tuple[Pair, ...]:
+        return self.pairs[index]
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self.pairs)
+
+    def __add__(self, other: Bitext) -> Bitext:
+        return Bitext(self.pairs + other.pairs, f"{self.where} + {other.where}", self.report + other.report)
+
+    @property
+    def words(self) -> tuple[int, int]:
+        """How many words the source and the target have."""
+        return sum(len(pair.source) for pair in self), sum(len(pair.target) for pair in self)
+
+    @property
+    def fingerprint(self) -> str:
+        """The sha256 of all words in order: the same for the same words, wherever they were read from."""
+        digest = hashlib.sha256()
+        for pair in self:
+            digest.update(json.dumps([pair.source, pair.target]).encode() + b"\n")
+        return digest.hexdigest()
+
+    def clean(self, language: str | None = None, filters: Filters = Filters()) -> Bitext:  # noqa: B008 - frozen
+        """Leave out what is probably no translation (see `Filters`), and all but the first of equal pairs.
+
+        `language` is the target's (`de`), needed only where translations by CRISS or mBART still hold language tokens.
+        """
+        kept: dict[tuple[tuple[str, ...], tuple[str, ...]], Pair] = {}
+        dropped: Counter[str] = Counter()
+        stripped = 0
+        for pair in self:
+            verdict = filters.judge(pair.source, pair.target, language)
+            if isinstance(verdict, str):
+                dropped[verdict] += 1
+            elif (pair.source, verdict) in kept:
+                dropped["duplicate"] += 1
+            else:
+                same = verdict == pair.target
+                kept[pair.source, verdict] = pair if same else Pair(pair.source, verdict, pair.id)
+                stripped += not same
+        changed = {"language token taken out": stripped} if stripped else {}
+        return Bitext(tuple(kept.values()), self.where, self.report + Report(0, dropped, changed))
+
+    def sample(self, count: int, seed: int) -> Bitext:
+        """`count` pairs drawn at random, in their order; for one seed a larger sample holds every smaller one."""
+        if not 0 <= count <= len(self):
+            raise SubdpError(
+                f"{count} pairs asked for, {len(self)} there", where=self.where, hint="take a smaller sample"
+            )
+        return self._part(self.drawn(seed)[:count], "not in the sample")
+
+    def split(self, dev: float = 0.1, *, seed: int) -> tuple[Bitext, Bitext]:
+        """Two parts, for training and for development; `dev` is the share of the second. Neither is ever empty."""
+        if not 0 < dev < 1 or len(self) < 2:
+            raise SubdpError(
+                f"cannot split {len(self)} pairs at {dev}", where=self.where, hint="0 < dev < 1, two pairs or more"
+            )
+        count = min(max(round(dev * len(self)), 1), len(self) - 1)
+        order = self.drawn(seed)
+        return self._part(order[count:], "in the dev part"), self._part(order[:count], "in the training part")
+
+    def drawn(self, seed: int) -> list[int]:
+        """All indices in a random order: the first n of them are the sample of n pairs.
+
+        `random()` is the one method that Python promises never to change.
+        """
+        draw = random.Random(seed).random
+        keys = [draw() for _ in self.pairs]
+        return sorted(range(len(self)), key=keys.__getitem__)
+
+    def _part(self, indices: list[int], reason: str) -> Bitext:
+        left_out = {reason: len(self) - len(indices)} if len(indices) < len(self) else {}
+        return Bitext(tuple(self.pairs[i] for i in sorted(indices)), self.where, self.report + Report(0, left_out))
+
+
+def read_bitext(
+    source: Path,
+    target: Path | None = None,
+    *,
+    format: Format = "auto",
+    tokenized: bool = False,
+    tokenizer: str | Tokenizer = "unicode",
+    target_tokenizer: str | Tokenizer | None = None,
+    threshold: float | None = None,
+) -> Bitext:
+    """Read translated pairs. A fault is an error with file, line and hint; a pair with an empty side is only counted.
+
+    One file: `tsv` (source TAB target) or `wikimatrix` (score TAB source TAB target; scores below `threshold` are
+    dropped). Two files: `moses` (line N translates line N), or `conllu` (joined by sent_id, words as annotated).
+    `auto` tells them apart by number of files, ending and first line. A byte order mark and CR LF are fine.
+
+    Text is cut into words by `tokenizer` (see `words_of`), its target by `target_tokenizer` where that is another one;
+    `tokenized` says that spaces separate the words already.
+    """
+    paths = [fspath(path) for path in (source, target) if path is not None]
+    if paths == ["-", "-"]:
+        raise SubdpError("both sides cannot be read from standard input", hint="name a file for one of them")
+    if format == "auto" and all(path.removesuffix(".gz").endswith(".conllu") for path in paths):
+        format = "conllu"
+    elif format == "auto" and target is not None:
+        format = "moses"
+    if (format in ("moses", "conllu")) != (target is not None):
+        needs = "two files" if target is None else "one file"
+        raise SubdpError(f"the format {format} is read from {needs}", where=name_of(source), hint=_FORMATS)
+    if threshold is not None and format not in ("auto", "wikimatrix"):
+        raise SubdpError(f"the format {format} has no scores for a threshold", where=name_of(source), hint=_FORMATS)
+    if format == "conllu" and target is not None:
+        return _read_conllu(source, target)
+    if tokenized:
+        tokenizer = target_tokenizer = "whitespace"
+    dropped: Counter[str] = Counter()
+    rows = table_rows(source, format, threshold, dropped) if target is None else moses_rows(source, target)
+    where = ", ".join(map(name_of, paths))
+    return _tokenized(rows, where, (tokenizer, target_tokenizer or tokenizer), dropped)
+
+
+_FORMATS = "tsv and wikimatrix are one file, moses and conllu two, of the source and of the target"
+
+
+def _tokenized(
+    rows: Iterator[Row],
+    where: str,
+    tokenizers: tuple[str | Tokenizer, str | Tokenizer],
+    dropped: Counter[str],
+) -> Bitext:
+    """Cut both sides into words, and note a side whose script the default tokenizer cannot cut."""
+    source_words, target_words = map(words_function, tokenizers)
+    pairs: list[Pair] = []
+    samples: list[tuple[str, str]] = []
+    for line, source, target in rows:
+        left, right = source_words(source), target_words(target)
+        if left and right:
+            pairs.append(Pair(left, right, str(line)))
+        else:
+            dropped["empty side"] += 1
+        if len(samples) < 200:
+            samples.append((source, target))
+    read = len(pairs) + dropped.total()
+    if not read:
+        raise SubdpError("no lines", where=where, hint="the file is empty")
+    notes = [
+        f"{where}: the {side} is mainly in {script}, written without spaces: its words are single characters; "
+        "name a tokenizer, or give text with spaces between words as tokenized"
+        for side, tokenizer, texts in zip(("source", "target"), tokenizers, zip(*samples, strict=True), strict=False)
+        if tokenizer == "unicode" and (script := needs_tokenizer("\n".join(texts)))
+    ]
+    return Bitext(tuple(pairs), where, Report(read, dropped, {}, tuple(notes)))
+
+
+def _read_conllu(source: Path, target: Path) -> Bitext:
+    """Pairs of sentences with the same sent_id, in the source's order."""
+    left, right = _words_by_id(source), _words_by_id(target)
+    pairs = tuple(Pair(words, right[key], key) for key, words in left.items() if key in right)
+    if not pairs:
+        raise SubdpError(f"no sent_id in common with {name_of(target)}", where=name_of(source), hint=_SENT_IDS)
+    missing = {"only in the source": len(left) - len(pairs), "only in the target": len(right) - len(pairs)}
+    dropped = {reason: count for reason, count in missing.items() if count}
+    report = Report(len(pairs) + sum(dropped.values()), dropped)
+    return Bitext(pairs, f"{name_of(source)}, {name_of(target)}", report)
+
+
+_SENT_IDS = "a sentence and its translation must have the same comment '# sent_id = …'"
+
+
+def _words_by_id(path: Path) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for number, sentence in enumerate(read_conllu(path), 1):
+        key = sentence.sent_id
+        if key is None:
+            raise SubdpError(f"sentence {number} has no sent_id", where=name_of(path), hint=_SENT_IDS)
+        if key in found:
+            raise SubdpError(f"sentence {number} repeats the sent_id {key}", where=name_of(path), hint=_SENT_IDS)
+        found[key] = sentence.words
+    return found

@@ -1,0 +1,109 @@
+"""The lines of a bitext's files as rows of text: tables with a tab, WikiMatrix with a score, two files side by side.
+
+Every fault is told with file and line. `bitext` calls this, and `translate` for its lines; it imports errors and files.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from itertools import zip_longest
+from os import PathLike
+from typing import IO, Literal, TypeAlias, cast
+
+from subdp.support.errors import SubdpError, counted
+from subdp.support.files import name_of, open_input
+
+Path: TypeAlias = str | PathLike[str]
+"""A file's path (`.gz` is unpacked), or `-` for standard input."""
+
+Row: TypeAlias = tuple[int, str, str]
+"""The number of a line, from 1; its source; its target."""
+
+Format: TypeAlias = Literal["auto", "tsv", "moses", "wikimatrix", "conllu"]
+
+WIKIMATRIX_THRESHOLD = 1.04
+"""The margin score from which WikiMatrix's authors advise to use a pair."""
+
+_TABLE = "a line is source TAB target, or score TAB source TAB target"
+
+
+def table_rows(path: Path, format: Format, threshold: float | None, dropped: Counter[str]) -> Iterator[Row]:
+    """The rows of a table with two columns, or three with a score first; `auto` is settled by the first full line."""
+    name = name_of(path)
+    lowest = WIKIMATRIX_THRESHOLD if threshold is None else threshold
+    for line, text in lines_of(path):
+        cells = text.split("\t")
+        if not text.strip():
+            yield line, "", ""
+            continue
+        if format == "auto":
+            format = "wikimatrix" if len(cells) == 3 and _number(cells[0]) is not None else "tsv"
+            if format == "tsv" and threshold is not None:
+                raise SubdpError("a threshold is given, but the line has no score", where=name, line=line, hint=_TABLE)
+        wanted = 3 if format == "wikimatrix" else 2
+        if len(cells) != wanted:
+            reason = "no tab in the line" if len(cells) == 1 else f"{len(cells)} columns instead of {wanted}"
+            raise SubdpError(reason, where=name, line=line, hint=_TABLE)
+        if format == "wikimatrix":
+            first = cells.pop(0)
+            score = _number(first)
+            if score is None:
+                raise SubdpError(f"the score {first!r} is not a number", where=name, line=line, hint=_TABLE)
+            if score < lowest:
+                dropped[f"score below {lowest:g}"] += 1
+                continue
+        yield line, cells[0], cells[1]
+
+
+def moses_rows(source: Path, target: Path) -> Iterator[Row]:
+    """The lines of two files side by side; a different number of lines is told with both numbers."""
+    count = [0, 0]
+    for left, right in zip_longest(lines_of(source), lines_of(target)):
+        count[0] += left is not None
+        count[1] += right is not None
+        if left is not None and right is not None:
+            yield left[0], left[1], right[1]
+    if count[0] != count[1]:
+        raise SubdpError(
+            f"{counted(count[0], 'line')}, but {name_of(target)} has {count[1]}",
+            where=name_of(source),
+            hint="line N of one must translate line N of the other",
+        )
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a text file, numbered from 1, without their ends and without a byte order mark."""
+    name, line = name_of(path), 0
+    with open_input(path) as stream:
+        try:
+            for line, raw in enumerate(cast(IO[bytes], stream), 1):  # a path is always opened for bytes
+                text = _decode(raw, name, line)
+                yield line, text.removeprefix("\ufeff").rstrip("\r\n") if line == 1 else text.rstrip("\r\n")
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            reason = f"cannot be unpacked: {error}"
+            raise SubdpError(reason, where=name, line=line + 1, hint="the .gz is damaged") from None
+
+
+def _decode(raw: bytes, name: str, line: int) -> str:
+    if line == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise SubdpError("this is UTF-16, not UTF-8", where=name, line=1, hint='save it as "UTF-8 text"')
+    if b"\0" in raw:
+        raise SubdpError("a NUL byte", where=name, line=line, hint="this is not a text file in UTF-8")
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        reason = f"byte 0x{raw[error.start]:02x} is not UTF-8"
+        hint = "convert the file, for example with iconv -f LATIN1 -t UTF-8"
+        raise SubdpError(reason, where=name, line=line, hint=hint) from None
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if math.isnan(number) else number

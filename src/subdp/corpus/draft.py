@@ -1,0 +1,81 @@
+"""Sentences without trees, from whatever a user has: raw text, lines of words, or CoNLL-U. No torch.
+
+What they become is valid CoNLL-U once a parser has filled in the heads: with `# sent_id`, `# text`, `SpaceAfter=No`
+and a UPOS that can be told from the characters alone (PUNCT, SYM, NUM, else X).
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from typing import Literal
+
+from subdp.corpus.treebank import Sentence, read_conllu
+from subdp.corpus.words import Tokenizer, sentences_of, words_function
+from subdp.support.errors import SubdpError
+from subdp.support.files import Source, name_of, open_input
+
+TextFormat = Literal["text", "words", "conllu"]
+
+
+def read_sentences(
+    source: Source, format: TextFormat | None = None, tokenizer: str | Tokenizer = "unicode"
+) -> Iterator[Sentence]:
+    """Sentences from `text` (split and tokenised here), `words` (a sentence a line, words between spaces), or `conllu`.
+
+    By default a file that ends in `.conllu` (or `.conllu.gz`) is CoNLL-U and anything else is text.
+    """
+    if format == "conllu" or (format is None and name_of(source).removesuffix(".gz").endswith(".conllu")):
+        return read_conllu(source, any_roots=True)
+    return _from_lines(source, split=format != "words", tokenizer=tokenizer)
+
+
+def _from_lines(source: Source, *, split: bool, tokenizer: str | Tokenizer) -> Iterator[Sentence]:
+    cut = words_function(tokenizer if split else "whitespace")
+    count = 0
+    for line in _lines(source):
+        for text in sentences_of(line) if split else (line.strip(),):
+            if words := cut(text):
+                count += 1
+                yield draft(text, words, str(count))
+    if not count:
+        raise SubdpError("holds no words", where=name_of(source), hint="give a text with at least one sentence")
+
+
+def _lines(source: Source) -> Iterator[str]:
+    with open_input(source) as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                yield (line if isinstance(line, str) else line.decode("utf-8-sig" if number == 1 else "utf-8")).strip()
+            except UnicodeDecodeError:
+                hint = "convert the file, for example with iconv -f LATIN1 -t UTF-8"
+                raise SubdpError("not UTF-8", where=name_of(source), line=number, hint=hint) from None
+
+
+def draft(text: str, words: tuple[str, ...], sent_id: str) -> Sentence:
+    """A sentence whose tree is not known yet, ready to be written as CoNLL-U.
+
+    >>> draft("Go!", ("Go", "!"), "1").conllu.split("\\n")[2].endswith("SpaceAfter=No")
+    True
+    """
+    # Composed characters, as Universal Dependencies wants them.
+    text, words = unicodedata.normalize("NFC", text), tuple(unicodedata.normalize("NFC", word) for word in words)
+    misc, end = [], 0
+    for word in words:
+        start = text.find(word, end)
+        if start >= 0:
+            end = start + len(word)
+        misc.append("SpaceAfter=No" if start >= 0 and end < len(text) and not text[end].isspace() else "_")
+    spaced = "".join(word + ("" if note != "_" else " ") for word, note in zip(words, misc, strict=True)).strip()
+    comments = [f"# sent_id = {sent_id}", f"# text = {spaced}"]
+    return Sentence.of(words, upos=[upos_of(word) for word in words], misc=misc, comments=comments)
+
+
+def upos_of(word: str) -> str:
+    """The UPOS that a word's characters tell: PUNCT, SYM, NUM, else X."""
+    kinds = {unicodedata.category(character)[0] for character in word}
+    if kinds == {"P"}:
+        return "PUNCT"
+    if kinds <= {"S", "P"}:
+        return "SYM"
+    return "NUM" if "N" in kinds and kinds <= {"N", "P"} else "X"

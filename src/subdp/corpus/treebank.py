@@ -1,0 +1,281 @@
+"""Sentences with dependency trees: CoNLL-U in and out, without loss, as a stream.
+
+A `Sentence` keeps the text it was read from, so comments, multiword ranges (`1-2`), empty nodes (`7.1`) and every
+column survive; words, heads and labels are read off it once and checked. Imports no torch and no numpy.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import IO, Any
+
+from subdp.corpus.conllu_faults import find_fault
+from subdp.support.errors import SubdpError, counted
+from subdp.support.files import Source, name_of, open_input, open_text_output
+
+UNKNOWN = -1
+"""The head of a word whose head is not annotated (`_` in the file)."""
+
+_CHUNK = 1 << 20
+_BAD = -2
+_NUMBER = re.compile("[0-9]+").fullmatch
+_HEADS = {"_": UNKNOWN, **{str(number): number for number in range(500)}}
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence: its CoNLL-U text, and the columns a parser works with.
+
+    `heads[0]` is the head of word 1; 0 is ROOT, `UNKNOWN` (-1) where none is annotated. Values are made by
+    `Sentence.of` and `read_conllu`, which check them.
+    """
+
+    conllu: str
+    words: tuple[str, ...]
+    heads: tuple[int, ...]
+    labels: tuple[str, ...]
+    upos: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        words: Sequence[str],
+        *,
+        heads: Sequence[int] | None = None,
+        labels: Sequence[str] | None = None,
+        upos: Sequence[str] | None = None,
+        misc: Sequence[str] | None = None,
+        comments: Sequence[str] = (),
+        any_roots: bool = False,
+    ) -> Sentence:
+        """A sentence from its words and, where known, its tree; checked as one that is read from a file.
+
+        >>> Sentence.of(["Dogs", "bark"], heads=[2, 0], labels=["nsubj", "root"]).heads
+        (2, 0)
+        """
+        if isinstance(words, str):
+            raise TypeError(f'words is one string; give a list of words, for example "{words}".split()')
+        if not words:
+            raise SubdpError("a sentence without words", where="<sentence>", hint="it has at least one")
+        columns = {"heads": heads, "labels": labels, "upos": upos, "misc": misc}
+        for name, column in columns.items():
+            if column is not None and len(column) != len(words):
+                raise SubdpError(f"{counted(len(words), 'word')} but {len(column)} {name}", where="<sentence>")
+        for value in (*words, *(labels or ()), *(upos or ()), *(misc or ())):
+            if not value or "\t" in value or "\n" in value:
+                raise SubdpError(f"{value!r} cannot be a column of CoNLL-U", where="<sentence>")
+        lines = [comment if comment.startswith("#") else f"# {comment}" for comment in comments]
+        for index, word in enumerate(words):
+            head = "_" if heads is None or heads[index] == UNKNOWN else str(heads[index])
+            label = "_" if labels is None else labels[index]
+            tag = "_" if upos is None else upos[index]
+            note = "_" if misc is None else misc[index]
+            lines.append(f"{index + 1}\t{word}\t_\t{tag}\t_\t_\t{head}\t{label}\t_\t{note}")
+        return _located("\n".join(lines), "<sentence>", 1, any_roots=any_roots)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def universal_labels(self) -> tuple[str, ...]:
+        """The labels without their subtypes: `nsubj:pass` is seen as `nsubj`."""
+        return tuple(label.partition(":")[0] for label in self.labels)
+
+    @property
+    def comments(self) -> tuple[str, ...]:
+        """The lines above the words, each beginning with `#`."""
+        return tuple(line for line in self.conllu.split("\n") if line.startswith("#"))
+
+    @property
+    def sent_id(self) -> str | None:
+        """What the comment `# sent_id = …` says."""
+        return self._comment("sent_id")
+
+    @property
+    def text(self) -> str | None:
+        """What the comment `# text = …` says."""
+        return self._comment("text")
+
+    def _comment(self, key: str) -> str | None:
+        for comment in self.comments:
+            name, equals, value = comment[1:].partition("=")
+            if equals and name.strip() == key:
+                return value.strip()
+        return None
+
+    def with_tree(
+        self, heads: Sequence[int], labels: Sequence[str], *, misc: Sequence[str] | None = None, any_roots: bool = False
+    ) -> Sentence:
+        """The same sentence with HEAD and DEPREL filled in; `misc` is added to what MISC holds. All else stays."""
+        for name, column in {"heads": heads, "labels": labels, "misc": misc}.items():
+            if column is not None and len(column) != len(self):
+                raise SubdpError(f"{counted(len(self), 'word')} but {len(column)} {name}", where="<sentence>")
+        lines, word = [], 0
+        for line in self.conllu.split("\n"):
+            if not line.startswith("#"):
+                columns = line.split("\t")
+                if columns[0].isdecimal():
+                    columns[6] = "_" if heads[word] == UNKNOWN else str(heads[word])
+                    columns[7] = labels[word]
+                    if misc is not None and misc[word]:
+                        columns[9] = misc[word] if columns[9] == "_" else f"{columns[9]}|{misc[word]}"
+                    word += 1
+                    line = "\t".join(columns)
+            lines.append(line)
+        return _located("\n".join(lines), "<sentence>", 1, any_roots=any_roots)
+
+
+def read_conllu(source: Source, *, any_roots: bool = False) -> Iterator[Sentence]:
+    """Read sentences one by one from a path, a `.gz`, `-` (standard input) or an open file.
+
+    A fault raises `SubdpError` with file, line, reason and hint. `any_roots` lets trees with no root or several pass.
+    """
+    return _sentences(open_input(source), name_of(source), any_roots)
+
+
+def write_conllu(sentences: Iterable[Sentence], file: Source) -> None:
+    """Write sentences as they were read, or as `Sentence.of` and `with_tree` made them; all or nothing for a path."""
+    with open_text_output(file) as write:
+        for sentence in sentences:
+            write(f"{sentence.conllu}\n\n")
+
+
+def _sentences(opened: AbstractContextManager[IO[Any]], name: str, any_roots: bool) -> Iterator[Sentence]:
+    with opened as stream:
+        for line, block in _blocks(stream, name):
+            yield _located(block, name, line, any_roots)
+
+
+def _blocks(stream: IO[Any], name: str) -> Iterator[tuple[int, str]]:
+    """The texts between empty lines, each with the number of its first line."""
+    line, rest = 1, b""
+    while chunk := _read(stream, name, line):
+        if line == 1 and not rest and chunk.startswith(b"\xef\xbb\xbf"):
+            raise SubdpError("begins with a byte order mark", where=name, line=1, hint="save it as UTF-8 without BOM")
+        rest += chunk
+        end = rest.rfind(b"\n\n") + 2
+        if end < 2:
+            continue
+        for block in _decode(rest[: end - 2], name, line).split("\n\n"):
+            yield line, block
+            line += block.count("\n") + 2
+        rest = rest[end:]
+    if rest:
+        last = line + rest.count(b"\n")
+        _decode(rest, name, line)
+        if rest.endswith(b"\r\n"):
+            raise SubdpError("lines end in CR LF", where=name, line=line, hint=_CRLF)
+        if rest.endswith(b"\n"):
+            raise SubdpError("no empty line after the last sentence", where=name, line=last, hint=_CUT_OFF)
+        raise SubdpError("the last line does not end", where=name, line=last, hint=_CUT_OFF)
+    if line == 1:
+        raise SubdpError("the file is empty", where=name, hint="a treebank has at least one sentence")
+
+
+_CUT_OFF = "the file may be cut off; if it is whole, add the missing newline"
+_CRLF = "CoNLL-U wants LF alone; convert the file, for example with dos2unix"
+
+
+def _read(stream: IO[Any], name: str, line: int) -> bytes:
+    try:
+        chunk: str | bytes = stream.read(_CHUNK)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise SubdpError(f"cannot be unpacked: {error}", where=name, line=line, hint="the .gz is damaged") from None
+    except UnicodeDecodeError as error:
+        raise SubdpError(f"not UTF-8: {error.reason}", where=name, line=line, hint=_NOT_UTF8) from None
+    return chunk.encode() if isinstance(chunk, str) else chunk
+
+
+_NOT_UTF8 = "convert the file, for example with iconv -f LATIN1 -t UTF-8"
+
+
+def _decode(data: bytes, name: str, line: int) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        bad = line + data.count(b"\n", 0, error.start)
+        reason = f"byte 0x{data[error.start]:02x} is not UTF-8"
+        raise SubdpError(reason, where=name, line=bad, hint=_NOT_UTF8) from None
+
+
+def _located(block: str, name: str, line: int, any_roots: bool) -> Sentence:
+    """Parse one block; if anything is amiss, find out what and where, and say it."""
+    sentence = _parse(block, any_roots)
+    if sentence is None:
+        fault = find_fault(block, any_roots)
+        assert fault is not None, "the fast path refused a block in which nothing is wrong"
+        raise SubdpError(fault.reason, where=name, line=line + fault.line, hint=fault.hint)
+    return sentence
+
+
+@lru_cache(maxsize=1024)
+def _ids(count: int) -> list[str]:
+    return [str(number) for number in range(1, count + 1)]
+
+
+def _parse(block: str, any_roots: bool) -> Sentence | None:
+    """The fast path: column slices of a well-formed block, or None where it is not one."""
+    if "\r" in block:
+        return None
+    start = 0
+    while block.startswith("#", start):
+        start = block.find("\n", start) + 1
+        if start == 0:
+            return None
+    body = block[start:]
+    count = body.count("\n") + 1
+    # With line ends as fields of their own, a line with a column too many or too few puts one of them out of place.
+    fields = body.replace("\n", "\t\n\t").split("\t")
+    if len(fields) != 11 * count - 1 or fields[10::11].count("\n") != count - 1 or "" in fields:
+        return None
+    if fields[::11] != _ids(count):
+        if find_fault(block, any_roots=True, only_ids=True) is not None:
+            return None
+        rows = (row for row in body.split("\n") if row[: row.index("\t")].isdecimal())
+        fields = "\t\n\t".join(rows).split("\t")
+    try:
+        heads = tuple(map(_HEADS.__getitem__, fields[6::11]))
+    except KeyError:
+        heads = tuple(UNKNOWN if head == "_" else int(head) if _NUMBER(head) else _BAD for head in fields[6::11])
+    if not _sound(heads, any_roots):
+        return None
+    return Sentence(block, tuple(fields[1::11]), heads, tuple(fields[7::11]), tuple(fields[3::11]))
+
+
+def _sound(heads: tuple[int, ...], any_roots: bool) -> bool:
+    """Whether heads are in range, without cycle and, unless told otherwise, with one root where all are known."""
+    low, count = min(heads), len(heads)
+    if low < UNKNOWN or max(heads) > count:
+        return False
+    roots = heads.count(0)
+    if not any_roots and (roots > 1 or (low >= 0 and not roots)):
+        return False
+    # A word is settled, by the word whose way up it is first met on, once that way is known to end; a way that meets
+    # itself is a cycle. The last place, -1, is that of unknown heads.
+    settled = [0] * (count + 2)
+    settled[0] = settled[UNKNOWN] = count + 1
+    for word, head in enumerate(heads, 1):
+        if settled[word]:
+            continue
+        settled[word] = word
+        while not settled[head]:
+            settled[head] = word
+            head = heads[head - 1]
+        if settled[head] == word:
+            return False
+    return True
+
+
+def trees_hash(sentences: Iterable[Sentence]) -> str:
+    """The sha256 of sentences with all that their CoNLL-U says, in order: what was made from others is made anew."""
+    digest = hashlib.sha256()
+    for sentence in sentences:
+        digest.update(f"{sentence.conllu}\n\n".encode())
+    return digest.hexdigest()

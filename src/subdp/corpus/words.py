@@ -1,0 +1,112 @@
+"""Raw text to sentences and words.
+
+Words end at the default word boundaries of Unicode (UAX #29), so vowel signs, diacritics and syllable blocks stay
+whole in every script; punctuation marks are words of their own. A few rules then bring the words nearer to those of
+Universal Dependencies, whose treebanks the parsers learn from: `do n't`, `l' homme`, `U.S.`, `...` and the like.
+
+Writing systems without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese, Tibetan) need a
+dictionary, which the standard does not have: every Han character, every kana of Hiragana and every character with its
+marks is then a word. `needs_tokenizer` says when text is of that kind; a package can bring a better tokenizer as a
+plug-in in the group `subdp.tokenizers`: a function from a text to its words.
+
+May import plugins, errors and word_patterns only; the last when a text comes, for compiling patterns takes a moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from subdp.support.errors import SubdpError
+from subdp.support.plugins import load
+
+Tokenizer: TypeAlias = Callable[[str], Iterable[str]]
+"""A function from the text of a sentence to its words; white space among them is ignored."""
+
+BUILT_IN = ("unicode", "whitespace")
+
+
+def words_of(text: str, tokenizer: str | Tokenizer = "unicode") -> tuple[str, ...]:
+    """The words of a text: by `unicode` word boundaries, by `whitespace`, or by a plug-in's name or any function.
+
+    No word is empty or, from the built-in tokenizers, holds white space; but for white space, control and invisible
+    characters, nothing of the text is lost.
+
+    >>> words_of("Don't panic: it's 3,000.50 kg.")
+    ('Do', "n't", 'panic', ':', 'it', "'s", '3,000.50', 'kg', '.')
+    >>> words_of("कृपया मेरे लिए लाना।")
+    ('कृपया', 'मेरे', 'लिए', 'लाना', '।')
+    """
+    return words_function(tokenizer)(text)
+
+
+def words_function(tokenizer: str | Tokenizer = "unicode") -> Callable[[str], tuple[str, ...]]:
+    """The function behind `words_of`, found once for use on many texts."""
+    if tokenizer == "unicode":
+        return _unicode_words
+    if tokenizer == "whitespace":
+        return lambda text: tuple(text.split())
+    if isinstance(tokenizer, str):
+        tokenizer = _callable(load("subdp.tokenizers", tokenizer, built_in=BUILT_IN), tokenizer)
+    return lambda text: _checked(tokenizer, text)
+
+
+def needs_tokenizer(text: str) -> str | None:
+    """The script of a text that is mainly written without spaces between words, or None.
+
+    For such text the tokenizer `unicode` gives pieces, not words; callers say so once for a file, not for each line.
+    Japanese stands for Han characters among kana.
+    """
+    from subdp.corpus.word_patterns import KANA, LETTER, SCRIPTS, UNSPACED
+
+    count = len(UNSPACED.findall(text))
+    if 2 * count <= len(LETTER.findall(text)):
+        return None
+    if KANA.search(text):
+        return "Japanese"
+    return max(SCRIPTS, key=lambda script: len(SCRIPTS[script].findall(text)))
+
+
+def sentences_of(text: str) -> tuple[str, ...]:
+    """The sentences of a text, cautiously: rather two left together than one torn.
+
+    A sentence ends with its line, or with `. ! ? …` and their kin in other scripts, with the quotes and brackets that
+    close after them, before white space and no small letter; after `。！？` no space is needed. A full stop after an
+    single letter, a Roman number, a title (Dr.) or one or two digits (German and Turkish ordinals) ends nothing.
+
+    >>> sentences_of("Dr. Who left at 5 p.m. sharp. Did he? Yes!")
+    ('Dr. Who left at 5 p.m. sharp.', 'Did he?', 'Yes!')
+    """
+    from subdp.corpus.word_patterns import SENTENCE_END
+
+    return tuple(
+        sentence.strip() for line in text.splitlines() for sentence in SENTENCE_END.split(line) if sentence.strip()
+    )
+
+
+def _unicode_words(text: str) -> tuple[str, ...]:
+    from subdp.corpus.word_patterns import BREAK, WORD
+
+    found: list[str] = WORD.findall(text)
+    if "'" not in text and "’" not in text:
+        return tuple(found)
+    words: list[str] = []
+    for word in found:
+        inside = len(word) > 1 and ("'" in word or "’" in word)
+        words += [part for part in BREAK.split(word) if part] if inside else [word]
+    return tuple(words)
+
+
+def _callable(found: object, name: str) -> Tokenizer:
+    if not callable(found):
+        raise SubdpError(f"the tokenizer {name!r} is not a function", hint="its entry point must name text -> words")
+    return found
+
+
+def _checked(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
+    """The plug-in's words without the white space that some give as words too."""
+    words = tuple(tokenizer(text))
+    for word in words:
+        if not isinstance(word, str):
+            raise SubdpError(f"the tokenizer gave a {type(word).__name__} instead of a word", hint="it must give str")
+    return tuple(word.strip() for word in words if word.strip())

@@ -1,0 +1,1 @@
+"""From arc scores to trees: the maximum spanning arborescence with a single root."""

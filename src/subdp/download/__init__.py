@@ -1,0 +1,1 @@
+"""Data that others publish, fetched and checked. No torch."""

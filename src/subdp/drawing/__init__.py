@@ -1,0 +1,1 @@
+"""A tree as text, SVG or HTML page. Standard library only."""

@@ -1,0 +1,100 @@
+"""Pictures of trees, hard or soft: terminal text, SVG (in `svg`), and an HTML page of several SVGs.
+
+All take words and a plain list of weighted arcs, so that they serve every kind of tree. Standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import NamedTuple
+
+from subdp.drawing.arcs import Arc, clean, columns, runs_right_to_left, share_of, shown_words
+from subdp.drawing.svg import render_svg
+
+__all__ = ["Arc", "render_html", "render_svg", "render_text"]
+
+
+class _Lane(NamedTuple):
+    """The vertical line that joins a head with its dependents; level 0 is nearest to the words."""
+
+    head: int
+    rows: frozenset[int]
+    top: int
+    bottom: int
+    level: int
+
+
+def render_text(words: Sequence[str], arcs: Sequence[Arc]) -> str:
+    """The tree as lines of text, one for each word.
+
+    On the left, one line for each head: it leaves its own word without an arrow and enters its dependents with one.
+    On the right, the arcs in words, the most probable first; a self-loop is shown as `↺`.
+    """
+    names = shown_words(words, arcs)
+    lanes = _lanes(arcs)
+    first = 0 if any(arc.head == 0 for arc in arcs) else 1
+    width = max(sum(map(columns, name)) for name in names[first:])
+    digits = len(str(len(words)))
+    lines = []
+    for row in range(first, len(names)):
+        heads = sorted((arc for arc in arcs if arc.dependent == row), key=lambda arc: -arc.probability)
+        described = ", ".join(
+            clean(arc.label) + (" ↺" if arc.head == row else f" ← {_isolated(names[arc.head])}") + share_of(arc, arcs)
+            for arc in heads
+        )
+        padding = " " * (width - sum(map(columns, names[row])))
+        lines.append(f"{_lines(row, lanes)} {row:>{digits}} {_isolated(names[row])}{padding}  {described}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _isolated(word: str) -> str:
+    """A right-to-left word shut off, so that a terminal turns round the word and not the line around it."""
+    return f"\u2068{word}\u2069" if runs_right_to_left(word) else word
+
+
+def _lanes(arcs: Sequence[Arc]) -> list[_Lane]:
+    """One lane for each head; of two that run side by side, the shorter is nearer to the words, ROOT's farthest."""
+    rows: dict[int, set[int]] = {}
+    for arc in arcs:
+        if arc.head != arc.dependent:
+            rows.setdefault(arc.head, {arc.head}).add(arc.dependent)
+    lanes: list[_Lane] = []
+    for head, ends in sorted(rows.items(), key=lambda item: (item[0] == 0, max(item[1]) - min(item[1]))):
+        top, bottom = min(ends), max(ends)
+        beside = [lane.level for lane in lanes if lane.top <= bottom and top <= lane.bottom]
+        lanes.append(_Lane(head, frozenset(ends), top, bottom, max(beside, default=-1) + 1))
+    return lanes
+
+
+def _lines(row: int, lanes: Sequence[_Lane]) -> str:
+    """What the lanes look like beside one word. A lane that only passes by is crossed without being touched."""
+    drawn, joined = "", False
+    for level in range(max((lane.level for lane in lanes), default=-1), -1, -1):
+        lane = next((lane for lane in lanes if lane.level == level and lane.top <= row <= lane.bottom), None)
+        if lane is None:
+            drawn += "──" if joined else "  "
+        elif row not in lane.rows:
+            drawn += "│─" if joined else "│ "
+        else:
+            corners = "┬┴┼" if joined else "╭╰├"
+            drawn += corners[0 if row == lane.top else 1 if row == lane.bottom else 2]
+            drawn += "─" if row == lane.head else "▸"
+            joined = True
+    return drawn
+
+
+def render_html(
+    items: Iterable[tuple[str | None, Sequence[str], Sequence[Arc]]], *, title: str = "Dependency trees"
+) -> str:
+    """A page with one picture for each item: the sentence's id (or None), its words, its arcs."""
+    figures = []
+    for number, (name, words, arcs) in enumerate(items, start=1):
+        caption = escape(clean(name or f"Sentence {number}"))
+        figures.append(f'<figure>\n<figcaption dir="auto">{caption}</figcaption>\n{render_svg(words, arcs)}</figure>\n')
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(clean(title))}</title>\n'
+        "<style>body { font-family: sans-serif; margin: 2em; color: #111; background: #fff }"
+        " figure { margin: 0 0 2em; overflow-x: auto } figcaption { color: #666; margin-bottom: .5em }</style>\n"
+        f"</head>\n<body>\n{''.join(figures)}</body>\n</html>\n"
+    )

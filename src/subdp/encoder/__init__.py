@@ -1,0 +1,1 @@
+"""Words to vectors: encoders, batches, and the store of their features."""

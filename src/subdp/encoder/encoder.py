@@ -1,0 +1,298 @@
+"""Words become vectors: `Encoder` runs any frozen Hugging Face encoder over tokenised sentences.
+
+    encoder = Encoder.load()                                # the bundled one; or "xlm-roberta-base", or a folder
+    for encoded in encoder.encode([["It", "rains"]], layers=[7]):
+        encoded.vectors                                     # [layers, subwords, hidden]
+
+One pass serves both users: the parser's word features (`features.py`) and the alignment's subword vectors
+(`align.py`). Imports torch.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from subdp.encoder.batch import chunks
+from subdp.encoder.bert import load_bundled
+from subdp.encoder.bundled import FINGERPRINT, bundled_encoder
+from subdp.encoder.pretrained import find_folder, hash_folder, load_folder
+from subdp.encoder.threads import side_by_side
+from subdp.support.errors import SubdpError, counted
+
+_BATCH = {"cpu": 1024, "cuda": 8192}  # Subwords in a batch, padding included. More is no faster on one core.
+_SHORTEST = 0.9  # Of a batch's longest sentence: the rest would be padding.
+_HELD_BYTES = 256 << 20  # What a chunk's results may take, while they wait to go out in the order they came in.
+_MOST_WORDS = 16384  # In a chunk: enough that sorting by length leaves hardly any padding.
+_REMEMBERED_WORDS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """One sentence: the vectors of its subwords at the layers asked for, and which subwords make which word.
+
+    *Shape:* `vectors` [layers, subwords, hidden], `first` and `last` [words]: word w is the subwords `first[w]` to
+    `last[w]`, both included. Every subword belongs to a word, every word has at least one.
+    """
+
+    vectors: NDArray[Any]
+    first: NDArray[np.int32]
+    last: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        if self.vectors.ndim != 3 or self.first.shape != self.last.shape or self.first.ndim != 1:
+            raise ValueError(f"shapes {self.vectors.shape}, {self.first.shape}, {self.last.shape} do not fit together")
+
+    @property
+    def owners(self) -> NDArray[np.int32]:
+        """The word of each subword. *Shape:* [subwords]."""
+        return np.repeat(np.arange(len(self.first), dtype=np.int32), self.last - self.first + 1)
+
+    def word_features(self) -> NDArray[Any]:
+        """First and last subword side by side, in every layer. *Shape:* [words, layers, 2 · hidden]."""
+        ends = np.concatenate([self.vectors[:, self.first], self.vectors[:, self.last]], axis=2)
+        return np.ascontiguousarray(ends.swapaxes(0, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """A stretch of a sentence that the model sees at once, and the part of it that is kept (all in subwords)."""
+
+    sentence: int
+    start: int
+    end: int
+    keep_start: int
+    keep_end: int
+
+
+class Encoder:
+    """A frozen encoder with its tokenizer, on a device. Layers are numbered 0 (embeddings) to `layers` (the last)."""
+
+    def __init__(self, name: str, folder: Path, model: Any, tokenizer: Any):
+        self.name, self.folder = name, folder
+        self.model, self.tokenizer = model.eval().requires_grad_(False), tokenizer
+        self.blocks = _find_blocks(model)
+        self.layers: int = len(self.blocks)
+        self.blocks[0].register_forward_pre_hook(partial(_keep, 0))
+        for layer, block in enumerate(self.blocks, start=1):
+            block.register_forward_hook(partial(_keep, layer))
+        self.hidden: int = model.config.hidden_size
+        self.window = _window(model, tokenizer)
+        self.prefix, self.suffix = special_ids(tokenizer)
+        if self.window <= (specials := len(self.prefix) + len(self.suffix)):
+            reason = f"takes {counted(self.window, 'subword')} at once, all of which its {specials} special ones fill"
+            raise SubdpError(reason, where=name, hint="choose another encoder")
+        # Byte-level tokenizers cut a word that follows a space differently; the others mark its start themselves.
+        self._before = "" if _ids(tokenizer, "a") == _ids(tokenizer, " a") else " "
+        self._subwords: dict[str, list[int]] = {}
+        # What stands for a word that the tokenizer makes nothing of.
+        known = (getattr(tokenizer, f"{kind}_token_id", None) for kind in ("unk", "mask", "eos"))
+        self._nothing: int = next((number for number in known if number is not None), 0)
+
+    def __repr__(self) -> str:
+        return f"Encoder({self.name!r}, {self.fingerprint})"
+
+    @classmethod
+    def load(
+        cls,
+        name: str | Path = "bundled",
+        device: str | torch.device | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> Encoder:
+        """The bundled encoder, a local model folder, or a model by its Hugging Face name (downloaded when needed).
+
+        Of an encoder-decoder only the encoder is kept. No code that comes with a model is ever run. By default a GPU is
+        used if there is one: CUDA in float16, anything else in float32.
+        """
+        name = str(name) if name == "bundled" or not Path(name).is_dir() else str(Path(name).resolve())
+        folder, load = (bundled_encoder(), load_bundled) if name == "bundled" else (find_folder(name), load_folder)
+        if device is None:
+            device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+        device = torch.device(device)
+        if dtype is None:
+            dtype = torch.float16 if device.type == "cuda" else torch.float32
+        model, tokenizer = load(folder, dtype)
+        return cls(name, folder, model.to(device), tokenizer)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of configuration, weights and tokenizer: features made with one encoder never pass for another's."""
+        return FINGERPRINT if self.name == "bundled" else hash_folder(self.folder)
+
+    def encode(self, sentences: Iterable[Sequence[str]], layers: Sequence[int] | None = None) -> Iterator[Encoded]:
+        """Encode tokenised sentences, given out in the order they came in, at the layers asked for (default: all).
+
+        Layers above the highest one asked for are not computed. A sentence longer than the model's window is
+        encoded in overlapping windows and each subword taken where it has most context. Reads ahead: sentences are
+        sorted by length within a chunk, so that batches hold little padding, in bounded memory. The vectors of a
+        chunk's sentences are one piece of it: copy what is to be kept when the rest is not.
+        """
+        chosen = self.check_layers(layers)
+        words = _HELD_BYTES // (2 * len(chosen) * self.hidden * 4)
+        for chunk in chunks(sentences, min(words, _MOST_WORDS)):
+            yield from self._encode_chunk(chunk, chosen)
+
+    def check_layers(self, layers: Sequence[int] | None) -> tuple[int, ...]:
+        """The layers asked for, checked; all of them for None."""
+        chosen = tuple(range(self.layers + 1)) if layers is None else tuple(layers)
+        if not chosen or not all(0 <= layer <= self.layers for layer in chosen):
+            raise SubdpError(f"layers {list(chosen)} asked for, but this encoder has layers 0 to {self.layers}")
+        return chosen
+
+    def _encode_chunk(self, chunk: list[Sequence[str]], layers: tuple[int, ...]) -> Iterator[Encoded]:
+        split = self._tokenise(chunk)
+        dtype = np.float16 if self.model.dtype == torch.float16 else np.float32
+        # One piece for the chunk: many of all sizes, made by several threads, leave memory full of holes.
+        starts = np.cumsum([0, *(len(ids) for ids, _ in split)])
+        whole = np.empty((len(layers), starts[-1], self.hidden), dtype)
+        vectors = [whole[:, start:end] for start, end in pairwise(starts)]
+        room = self.window - len(self.prefix) - len(self.suffix)
+        spans = [span for number, (ids, _) in enumerate(split) for span in _spans(number, len(ids), room)]
+        spans.sort(key=lambda span: span.end - span.start, reverse=True)
+
+        def run(batch: list[_Span]) -> None:
+            rows = [[*self.prefix, *split[span.sentence][0][span.start : span.end], *self.suffix] for span in batch]
+            states = self._states(rows, layers)
+            for row, span in enumerate(batch):
+                move = len(self.prefix) - span.start
+                for number, state in enumerate(states):
+                    kept = state[row, span.keep_start + move : span.keep_end + move]
+                    vectors[span.sentence][number, span.keep_start : span.keep_end] = kept
+
+        batches = _batches(spans, self.window - room, _BATCH.get(self.model.device.type, 4096))
+        side_by_side(run, batches, self.model.device)
+        for (_, lengths), sentence_vectors in zip(split, vectors, strict=True):
+            ends = np.cumsum(lengths, dtype=np.int32)
+            yield Encoded(sentence_vectors, ends - np.asarray(lengths, np.int32), ends - 1)
+
+    def _tokenise(self, sentences: list[Sequence[str]]) -> list[tuple[list[int], list[int]]]:
+        """For each sentence its subword ids and the number of them in each word.
+
+        Words are cut one by one, which is what a tokenizer does with words given as such, and remembered.
+        """
+        with _TOKENISING:
+            if len(self._subwords) > _REMEMBERED_WORDS:
+                self._subwords = {}
+            known = self._subwords
+            new = list({word: None for words in sentences for word in words if word not in known})
+            if new:
+                cuts = _ids(self.tokenizer, [self._before + word for word in new])
+                known.update((word, cut or [self._nothing]) for word, cut in zip(new, cuts, strict=True))
+        split = []
+        for words in sentences:
+            cuts = [known[word] for word in words]
+            split.append(([number for cut in cuts for number in cut], [len(cut) for cut in cuts]))
+        return split
+
+    @torch.inference_mode()
+    def _states(self, rows: list[list[int]], layers: tuple[int, ...]) -> list[NDArray[Any]]:
+        """The hidden states of the layers asked for. *Shape:* one [rows, longest row, hidden] for each layer."""
+        longest = max(map(len, rows))
+        pad = self.tokenizer.pad_token_id or 0
+        ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows])
+        mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
+        states = self._run(ids.to(self.model.device), mask.to(self.model.device), layers)
+        return [(state.float() if state.dtype == torch.bfloat16 else state).cpu().numpy() for state in states]
+
+    def _run(self, ids: Tensor, mask: Tensor, layers: tuple[int, ...]) -> list[Tensor]:
+        """Hooks on the blocks collect the states, and the last one needed ends the run.
+
+        *Shape:* `ids`, `mask` [rows, length] → [rows, length, hidden] for each layer.
+        """
+        # After the last block there may be another normalisation: the last layer is what the model gives out.
+        _RUN.states, _RUN.enough = {}, max(layers) if max(layers) < self.layers else None
+        try:
+            with suppress(_EnoughError):
+                _RUN.states[self.layers] = self.model(input_ids=ids, attention_mask=mask).last_hidden_state
+            return [_RUN.states[layer] for layer in layers]
+        finally:
+            _RUN.states = None
+
+
+class _Run(threading.local):
+    """The run of a model that this thread is in: the states that it has come to, and the layer at which it ends."""
+
+    states: dict[int, Tensor] | None = None
+    enough: int | None = None
+
+
+_RUN = _Run()
+_TOKENISING = threading.Lock()  # Tokenizers mind being called from two threads.
+
+
+def _keep(layer: int, *call: Any) -> None:
+    """A hook on a block: keeps its output, or the input of the first one, and ends the run when that is enough."""
+    if _RUN.states is None:  # The model is run by somebody else.
+        return
+    _RUN.states[layer] = call[-1][0] if isinstance(call[-1], tuple) else call[-1]
+    if layer == _RUN.enough:
+        raise _EnoughError
+
+
+class _EnoughError(Exception):
+    """Ends a model's run once the highest layer asked for is there."""
+
+
+def _spans(sentence: int, length: int, room: int) -> Iterator[_Span]:
+    """Windows that overlap by half or more; the earlier one keeps the first half of an overlap, the later the rest."""
+    starts = [*range(0, length - room, max(room // 2, 1)), max(0, length - room)]
+    cuts = [0, *((before + room + start) // 2 for before, start in pairwise(starts)), length]
+    for start, (keep_start, keep_end) in zip(starts, pairwise(cuts), strict=True):
+        if length:
+            yield _Span(sentence, start, min(start + room, length), keep_start, keep_end)
+
+
+def _batches(spans: list[_Span], specials: int, subwords: int) -> Iterator[list[_Span]]:
+    """Neighbours of spans sorted from long to short: of nearly the same length, and at most so many subwords in all."""
+    batch: list[_Span] = []
+    longest = 0
+    for span in spans:
+        length = span.end - span.start + specials
+        if batch and ((len(batch) + 1) * longest > subwords or length < _SHORTEST * longest):
+            yield batch
+            batch = []
+        longest = longest if batch else length
+        batch.append(span)
+    if batch:
+        yield batch
+
+
+def _find_blocks(model: Any) -> nn.ModuleList:
+    count = model.config.num_hidden_layers
+    for module in model.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == count:
+            return module
+    raise SubdpError(f"this kind of model ({model.config.model_type}) has no list of {count} layers to read from")
+
+
+def _window(model: Any, tokenizer: Any) -> int:
+    """How many subwords the model takes at once, special ones included."""
+    positions = getattr(model.config, "max_position_embeddings", None) or 512
+    for name, module in model.named_modules():
+        # The RoBERTa family counts positions from behind the padding's.
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding) and module.padding_idx is not None:
+            positions = module.num_embeddings - module.padding_idx - 1
+    return int(min(positions, tokenizer.model_max_length))
+
+
+def special_ids(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """What the tokenizer puts before and after a sentence."""
+    bare, full = _ids(tokenizer, "a"), tokenizer("a")["input_ids"]
+    start = next(at for at in range(len(full)) if full[at : at + len(bare)] == bare)
+    return full[:start], full[start + len(bare) :]
+
+
+def _ids(tokenizer: Any, text: str | list[str]) -> Any:
+    """The subword ids of a text, or of each of many, without special ones."""
+    return tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]

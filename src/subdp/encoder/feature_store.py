@@ -1,0 +1,203 @@
+"""The feature store: what a frozen encoder says of a sentence, on disk, so that no sentence is ever encoded twice.
+
+    store = FeatureStore(encoder, layers=range(9))
+    store.add(sentences)                    # encodes those that are missing, with a progress bar on a terminal
+    batch = store.batch(sentences[:250])    # one big copy out of memory-mapped files
+
+A store belongs to one encoder (by its fingerprint) and one choice of layers. It is a folder of shards: Arrow IPC files
+of about 64 MB, each written under another name and renamed when complete, never changed afterwards. So readers are
+never disturbed and writers cannot spoil each other's work; the worst two at once can do is encode a sentence twice.
+Imports torch; called by training and parsing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+
+from subdp.encoder.batch import Batch, chunks
+from subdp.encoder.encoder import Encoded, Encoder
+from subdp.encoder.shards import KEY, Keys, Row, Shard, Shards, pack, write_shard
+from subdp.encoder.threads import in_background
+from subdp.support.cache import cache_folder
+from subdp.support.errors import SubdpError
+from subdp.support.progress import progress
+
+_SHARD_BYTES = 64 << 20
+_LOOKED_UP = 4096  # Sentences looked up at once.
+_STALE_SECONDS = 3600  # A shard is written in a moment: a temporary file this old is what an interrupted run left.
+_ABOUT = "store.json"
+_FORMAT = 2  # In a store's name: one written in another way is not read.
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSize:
+    """A store on disk: which encoder and layers it is of (as far as it says so itself), and its size in bytes."""
+
+    folder: Path
+    encoder: str
+    layers: tuple[int, ...]
+    bytes: int
+
+
+class FeatureStore:
+    """Features of one encoder at some of its layers (default: all), below `root` (default: the user's cache)."""
+
+    def __init__(self, encoder: Encoder, layers: Sequence[int] | None = None, root: Path | None = None):
+        self.encoder, self.layers = encoder, encoder.check_layers(layers)
+        name = f"{encoder.fingerprint}-v{_FORMAT}-{'_'.join(map(str, self.layers))}"
+        self.folder = (features_folder() if root is None else root) / name
+        self._shards = Shards()
+        self._find_shards()
+
+    def __len__(self) -> int:
+        return len(self._shards)
+
+    def __contains__(self, sentence: Sequence[str]) -> bool:
+        return bool(self._shards.find(_keys([sentence]))[0] >= 0)
+
+    def add(self, sentences: Iterable[Sequence[str]]) -> int:
+        """Encode and store the sentences that are missing; gives back how many were.
+
+        What is held in memory is the words of those that are missing, the encoder's vectors of a shard, and two shards,
+        one that is filled and one that is written.
+        """
+        self._find_shards()
+        missing = self._missing(sentences)
+        if not missing:
+            return 0
+        self._prepare_folder()
+        with progress("encoding", sum(map(len, missing)), "words") as advance, in_background() as begin:
+            # What fills a shard is encoded by itself, for what an encoder says of a sentence depends a little on the
+            # others in its batch: so it is the same to the last bit after an interruption.
+            most = _SHARD_BYTES // (4 * len(self.layers) * self.encoder.hidden)  # with two vectors for every word
+            for block in chunks(missing, most):
+                # Not packed in the background: pieces made by two threads in turn leave memory full of holes.
+                begin(partial(self._write, pack(self._rows(block, advance))))
+        self._find_shards()
+        return len(missing)
+
+    def _rows(self, block: Sequence[Sequence[str]], advance: Callable[[int], None]) -> Iterator[Row]:
+        for words, sentence in zip(block, self.encoder.encode(block, self.layers), strict=True):
+            yield Row.of(_key(words), sentence)
+            advance(len(words))
+
+    def _missing(self, sentences: Iterable[Sequence[str]]) -> list[Sequence[str]]:
+        """The sentences that are not there, or only in a damaged shard; each once, in their order."""
+        stream = iter(sentences)
+        words, keys = list[Sequence[str]](), [_keys([])]
+        while part := list(islice(stream, _LOOKED_UP)):
+            asked = _keys(part)
+            absent = self._shards.find_sound(asked) < 0
+            words += [sentence for sentence, gone in zip(part, absent.tolist(), strict=True) if gone]
+            keys.append(asked[absent])
+        _, first = np.unique(np.concatenate(keys), return_index=True)
+        return [words[index] for index in np.sort(first).tolist()]
+
+    def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
+        """The features of these sentences; they must have been added. One copy, no other work."""
+        parts = self._shards.rows(_keys(sentences))
+        sizes = np.concatenate([np.zeros(0, np.int64), *(part for part, _ in parts)], dtype=np.int64)
+        kept = 1 + (sizes > 1)  # the first and the last subword of each word, once where they are the same
+        vectors = torch.empty((int(kept.sum()), len(self.layers), self.encoder.hidden), dtype=torch.float16)
+        flat, done = vectors.numpy().reshape(-1, len(self.layers) * self.encoder.hidden), 0
+        for part, stored in parts:
+            rows = _endpoints(part)
+            np.take(stored.reshape(-1, flat.shape[1]), rows, axis=0, out=flat[done : done + len(rows)], mode="clip")
+            done += len(rows)
+        lengths = np.array([len(part) for part, _ in parts], np.int64)
+        inside = np.arange(max(lengths, default=0)) < lengths[:, None]
+        first, last = np.zeros(inside.shape, np.int64), np.zeros(inside.shape, np.int64)
+        ends = np.cumsum(kept)
+        first[inside], last[inside] = ends - kept, ends - 1
+        return Batch(vectors, torch.from_numpy(first), torch.from_numpy(last), torch.from_numpy(lengths))
+
+    def encode(self, sentences: Iterable[Sequence[str]], layers: Sequence[int]) -> Iterator[Encoded]:
+        """What `Encoder.encode` gives, in half precision, of sentences that have been added."""
+        columns = [self.layers.index(layer) for layer in layers]
+        for words in sentences:
+            ((sizes, stored),) = self._shards.rows(_keys([words]))
+            vectors = stored.reshape(-1, len(self.layers), self.encoder.hidden)[:, columns]
+            ends = np.cumsum(sizes, dtype=np.int32)
+            yield Encoded(vectors.swapaxes(0, 1), ends - sizes.astype(np.int32), ends - 1)
+
+    def _find_shards(self) -> None:
+        """Take in the shards that are there and not yet known. A damaged one is removed: its sentences are missing."""
+        found = []
+        for file in sorted({*self.folder.glob("*.arrow")} - self._shards.files):
+            shard = Shard.read(file, len(self.layers) * self.encoder.hidden)
+            if shard is None:
+                with contextlib.suppress(OSError):
+                    file.unlink()
+            else:
+                found.append(shard)
+        self._shards.add(found)
+
+    def _prepare_folder(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for file in self.folder.glob("*.part"):
+            with contextlib.suppress(OSError):
+                if time.time() - file.stat().st_mtime > _STALE_SECONDS:
+                    file.unlink()
+        about = {"encoder": self.encoder.name, "layers": self.layers, "hidden": self.encoder.hidden}
+        (self.folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
+
+    def _write(self, batch: pa.RecordBatch) -> None:
+        part = self.folder / f"{uuid.uuid4().hex}.part"
+        try:
+            write_shard(batch, part)
+            part.rename(part.with_suffix(".arrow"))
+        except OSError as error:
+            hint = "make room, or set SUBDP_CACHE to a folder on another disk"
+            raise SubdpError(f"features cannot be written: {error.strerror}", where=str(part), hint=hint) from error
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _endpoints(sizes: NDArray[np.uint16]) -> NDArray[np.int64]:
+    """Where the first and the last subword of each word are, once if they are the same. *Shape:* [words] → [kept]."""
+    ends = np.cumsum(sizes, dtype=np.int64)
+    both = np.stack([ends - sizes, ends - 1], axis=1)
+    kept: NDArray[np.int64] = both[np.stack([np.ones(len(sizes), bool), sizes > 1], axis=1)]
+    return kept
+
+
+def _keys(sentences: Sequence[Sequence[str]]) -> Keys:
+    return np.fromiter(map(_key, sentences), KEY, len(sentences))
+
+
+def _key(words: Sequence[str]) -> bytes:
+    # JSON, for it keeps apart whatever strange characters, none at all among them, words may be made of.
+    text = json.dumps(tuple(words), ensure_ascii=False)
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def features_folder() -> Path:
+    """Where stores are kept unless told otherwise."""
+    return cache_folder() / "features"
+
+
+def store_sizes(root: Path | None = None) -> list[StoreSize]:
+    """All stores below `root`, the largest first."""
+    found = []
+    for folder in (features_folder() if root is None else root).glob("*/"):
+        about: dict[str, Any] = {}
+        with contextlib.suppress(OSError, ValueError):
+            about = json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
+        size = sum(file.stat().st_size for file in folder.iterdir())
+        found.append(StoreSize(folder, about.get("encoder", "?"), tuple(about.get("layers", ())), size))
+    return sorted(found, key=lambda store: store.bytes, reverse=True)

@@ -1,0 +1,199 @@
+"""The files of the feature store: Arrow IPC, written once, memory-mapped, with a checksum. `features` has the store."""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from os import fsync
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+
+from subdp.encoder.encoder import Encoded
+
+KEY = np.dtype("S16")
+Keys = NDArray[np.bytes_]
+_ROWS = 1 << 32  # A place is a shard's number times this, plus the row.
+_LARGEST = float(np.finfo(np.float16).max)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A sentence in a shard: `sizes` has two bytes for each word, the number of its subwords; then all vectors."""
+
+    key: bytes
+    sizes: bytes
+    vectors: bytes
+
+    @classmethod
+    def of(cls, key: bytes, sentence: Encoded) -> Row:
+        """All subwords, for alignment needs them; the parser reads the first and the last of each word."""
+        # Some encoders have dimensions beyond the range of float16: large is near enough, infinite is not.
+        half = torch.from_numpy(sentence.vectors).clamp(-_LARGEST, _LARGEST).half().transpose(0, 1)
+        sizes = (sentence.last - sentence.first + 1).astype(np.uint16)
+        return cls(key, sizes.tobytes(), half.contiguous().numpy().tobytes())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shard:
+    """A shard as arrays on its memory-mapped file; `expected` is the checksum of its columns."""
+
+    file: Path
+    columns: Sequence[Any]
+    expected: int
+    keys: Keys
+    sizes: NDArray[np.uint16]
+    size_ends: NDArray[np.int64]
+    vectors: NDArray[np.float16]
+    vector_ends: NDArray[np.int64]
+
+    def row(self, row: int) -> tuple[NDArray[np.uint16], NDArray[np.float16]]:
+        """The sizes of a sentence's words, and its vectors in one line."""
+        return (
+            self.sizes[self.size_ends[row] : self.size_ends[row + 1]],
+            self.vectors[self.vector_ends[row] : self.vector_ends[row + 1]],
+        )
+
+    def is_sound(self) -> bool:
+        """Whether its bytes are those that were written."""
+        return _checksum(self.columns) == self.expected
+
+    @classmethod
+    def read(cls, file: Path, width: int) -> Shard | None:
+        """The shard in this file, or None if it is not to be read: the footer or a length is wrong."""
+        try:
+            with pa.memory_map(str(file)) as source, pa.ipc.open_file(source) as reader:
+                table = reader.get_batch(0)
+                expected = int(reader.schema.metadata[b"crc32"])
+            columns = table.columns
+            (_, size_ends, sizes), (_, vector_ends, vectors) = columns[1].buffers(), columns[2].buffers()
+            shard = cls(
+                file,
+                columns,
+                expected,
+                np.frombuffer(columns[0].buffers()[1], KEY),
+                np.frombuffer(sizes, np.uint16),
+                np.frombuffer(size_ends, np.int64) // 2,
+                np.frombuffer(vectors, np.float16),
+                np.frombuffer(vector_ends, np.int64) // 2,
+            )
+        except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            # A number means that the system would not let us read; without one it is Arrow that finds the file wrong.
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            return None
+        return shard if shard.vector_ends[-1] == shard.sizes.sum(dtype=np.int64) * width else None
+
+
+class Shards:
+    """All shards of a store, and where each sentence is, in sorted arrays: objects would take several times as much.
+
+    The index is replaced as a whole, so that a thread may read while another adds.
+    """
+
+    def __init__(self) -> None:
+        self._shards: list[Shard] = []
+        self._sound: set[int] = set()
+        self._damaged: set[int] = set()
+        self._index: tuple[Keys, NDArray[np.int64]] = (np.zeros(0, KEY), np.zeros(0, np.int64))
+
+    def __len__(self) -> int:
+        return len(self._index[0])
+
+    @property
+    def files(self) -> set[Path]:
+        """The files of all shards, those that were found damaged among them."""
+        return {shard.file for shard in self._shards}
+
+    def add(self, shards: Sequence[Shard]) -> None:
+        """Take in more shards; a sentence that is in two of them is read from the first."""
+        if shards:
+            self._shards += shards
+            self._build()
+
+    def _build(self) -> None:
+        """Make the index of all shards that are not damaged. *Shape:* keys, sorted, and places, both [sentences]."""
+        kept = [(number, shard.keys) for number, shard in enumerate(self._shards) if number not in self._damaged]
+        keys, first = np.unique(np.concatenate([np.zeros(0, KEY), *(keys for _, keys in kept)]), return_index=True)
+        places = [number * _ROWS + np.arange(len(keys)) for number, keys in kept]
+        self._index = (keys, np.concatenate([np.zeros(0, np.int64), *places])[first])
+
+    def find(self, keys: Keys) -> NDArray[np.int64]:
+        """The places of sentences, −1 for one that is not there."""
+        known, places = self._index
+        if not len(known):
+            return np.full(len(keys), -1)
+        at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+        return np.where(known[at] == keys, places[at], -1)
+
+    def find_sound(self, keys: Keys) -> NDArray[np.int64]:
+        """The places of sentences whose shards are as they were written; each shard is read from end to end once.
+
+        A damaged shard is removed. Not all are read when the store is opened: that would take long for a few sentences.
+        """
+        while True:
+            places = self.find(keys)
+            unread = {number for number in np.unique(places // _ROWS).tolist() if number >= 0} - self._sound
+            if not unread:
+                return places
+            damaged = {number for number in unread if not self._shards[number].is_sound()}
+            self._sound |= unread - damaged
+            self._damaged |= damaged
+            for number in damaged:
+                with contextlib.suppress(OSError):
+                    self._shards[number].file.unlink()
+            if damaged:
+                self._build()
+
+    def rows(self, keys: Keys) -> list[tuple[NDArray[np.uint16], NDArray[np.float16]]]:
+        """What is stored of these sentences (see `Shard.row`); they must be there."""
+        places = self.find(keys)
+        if (places < 0).any():
+            raise KeyError("a sentence is not in the store: add() it first")
+        return [self._shards[place // _ROWS].row(place % _ROWS) for place in places.tolist()]
+
+
+def pack(rows: Iterable[Row]) -> pa.RecordBatch:
+    """What a shard is to hold.
+
+    Rows are copied one behind the other as they come: to hold many small pieces would leave memory full of holes.
+    """
+    keys, sizes, vectors = bytearray(), bytearray(), bytearray()
+    size_ends, vector_ends = array("q", [0]), array("q", [0])
+    for row in rows:
+        keys += row.key
+        sizes += row.sizes
+        vectors += row.vectors
+        size_ends.append(len(sizes))
+        vector_ends.append(len(vectors))
+    kinds = {"key": pa.binary(16), "sizes": pa.large_binary(), "vectors": pa.large_binary()}
+    columns = [
+        pa.Array.from_buffers(kind, len(size_ends) - 1, [None, *map(pa.py_buffer, buffers)])
+        for kind, buffers in zip(kinds.values(), [(keys,), (size_ends, sizes), (vector_ends, vectors)], strict=True)
+    ]
+    schema = pa.schema(kinds.items(), {"crc32": str(_checksum(columns))})
+    return pa.record_batch(columns, schema=schema)
+
+
+def write_shard(batch: pa.RecordBatch, file: Path) -> None:
+    """Write it, to the disk itself."""
+    with file.open("wb") as stream:
+        with pa.ipc.new_file(stream, batch.schema) as writer:
+            writer.write_batch(batch)
+        stream.flush()
+        fsync(stream.fileno())
+
+
+def _checksum(columns: Iterable[Any]) -> int:
+    value = 0
+    for column in columns:
+        for buffer in column.buffers():
+            value = zlib.crc32(buffer, value) if buffer else value
+    return value

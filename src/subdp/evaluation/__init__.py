@@ -1,0 +1,1 @@
+"""Attachment scores, their spread and their significance. No torch."""

@@ -1,0 +1,1 @@
+"""The paper's experiments: grids of cells, corpora, tables and figures."""

@@ -1,0 +1,105 @@
+"""The data of the paper's experiments in one folder: treebanks for testing, translated text for learning.
+
+    DIR/ud/UD_German-GSD/de_gsd-ud-test.conllu …     as `subdp data ud` writes them
+    DIR/bitext/ntrex/en.txt, de.txt …                line N translates line N
+    DIR/bitext/tatoeba/en-de.tsv …                   English TAB translation; any other folder of bitext in either way
+
+Languages whose test treebank is not to be had are tested on one half of PUD, the other half being dev; their bitext
+then has none of PUD, so that no tested sentence was ever learnt from. Imports no torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from subdp.corpus.bitext import Bitext, read_bitext
+from subdp.corpus.treebank import Sentence, read_conllu
+from subdp.support.errors import SubdpError
+
+Split = Literal["train", "dev", "test"]
+_NAMES = {
+    "ar": "Arabic", "de": "German", "en": "English", "es": "Spanish", "fr": "French",
+    "hi": "Hindi", "it": "Italian", "ko": "Korean", "tr": "Turkish",
+}  # fmt: skip
+_TREEBANKS = {
+    "ar": ("PADT",), "de": ("GSD",), "en": ("EWT",), "es": ("GSD", "AnCora"), "fr": ("GSD",),
+    "hi": ("HDTB",), "it": ("ISDT",), "ko": ("GSD", "Kaist"), "tr": ("IMST",),
+}  # fmt: skip
+LANGUAGES = ("ar", "hi", "ko", "tr", "de", "es", "fr", "it")
+"""The paper's eight target languages in the order of its table: four distant from English, four near to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Corpora:
+    """A folder of treebanks and bitext.
+
+    `parts` are the folders of bitext that are read, `pud` the parallel treebanks; of Tatoeba at most so many pairs.
+    """
+
+    folder: Path
+    parts: tuple[str, ...]
+    tatoeba: int
+
+    def __post_init__(self) -> None:
+        if not self.folder.is_dir():
+            raise SubdpError("no such folder", where=str(self.folder), hint="check the path")
+        if not (self.folder / "ud").is_dir():
+            raise SubdpError("holds no folder ud/", where=str(self.folder), hint="`subdp data ud` fetches treebanks")
+
+    def gold(self, language: str, split: Split, most: int | None = None) -> list[Sentence]:
+        """The gold trees of a language; at most `most` of them, spread evenly over its treebanks."""
+        if not self._has_own_treebank(language):
+            paths = self._files(language, "PUD", "test")
+            if not paths:
+                raise SubdpError(f"has no treebank of {_NAMES[language]}", where=str(self.folder / "ud"))
+            sentences = [sentence for path in paths for sentence in read_conllu(path)]
+            middle = len(sentences) // 2
+            return (sentences[middle:] if split == "test" else sentences[:middle])[:most]
+        found: list[Sentence] = []
+        for name in _TREEBANKS[language]:
+            paths = self._files(language, name, split)
+            if not paths and split != "train":
+                where = str(self.folder / "ud" / f"UD_{_NAMES[language]}-{name}")
+                raise SubdpError(f"has no {split} part", where=where, hint="`subdp data ud` fetches treebanks")
+            found += [sentence for path in paths for sentence in read_conllu(path)]
+        if most is None or len(found) <= most:
+            return found
+        # Evenly from all treebanks of the language, not only from the first.
+        return [found[index * len(found) // most] for index in range(most)]
+
+    def bitext(self, language: str, source: str = "en") -> Bitext:
+        """All translated text from one language into another, cleaned, in a fixed order."""
+        parts = list(self._parts(source, language))
+        if not parts:
+            raise SubdpError(f"has no bitext from {source} into {language}", where=str(self.folder / "bitext"))
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = whole + part
+        clean = whole.clean(language)
+        # Numbers of lines in several files would be mistaken for those of one.
+        return replace(clean, pairs=tuple(replace(pair, id=None) for pair in clean))
+
+    def _parts(self, source: str, target: str) -> Iterator[Bitext]:
+        for part in self.parts:
+            folder = self.folder / "bitext" / part
+            table, lines = folder / f"{source}-{target}.tsv", (folder / f"{source}.txt", folder / f"{target}.txt")
+            if part == "pud":
+                files = [self._files(language, "PUD", "test") for language in (source, target)]
+                if all(files) and self._has_own_treebank(target):
+                    yield read_bitext(files[0][0], files[1][0])
+            elif table.exists():
+                pairs = read_bitext(table)
+                yield pairs.sample(min(self.tatoeba, len(pairs)), seed=0) if part == "tatoeba" else pairs
+            elif all(file.exists() for file in lines):
+                yield read_bitext(*lines)
+
+    def _has_own_treebank(self, language: str) -> bool:
+        if language not in _NAMES:
+            raise SubdpError(f"there is no experiment for the language {language!r}", hint=", ".join(LANGUAGES))
+        return any(self._files(language, name, "test") for name in _TREEBANKS[language])
+
+    def _files(self, language: str, treebank: str, split: Split) -> list[Path]:
+        return sorted(self.folder.glob(f"ud/UD_{_NAMES[language]}-{treebank}/*-ud-{split}.conllu"))

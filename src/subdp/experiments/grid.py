@@ -1,0 +1,252 @@
+"""The paper's experiments as grids of cells: a language, a system and a seed give one parser and its scores.
+
+    grid = Grid("ablation", ("de", "tr"), (1, 2, 3), options, settings)
+    results = run_grid(grid, corpora, Path("out"), say)
+
+What a grid is, and what its cells are made of; `cells` does the work. A finished cell is a file under a name that holds
+all it depends on, so a grid goes on where it was stopped and grids in one folder share cells. No torch here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from subdp import __version__
+from subdp.corpus.bitext import SIZES
+from subdp.evaluation.scores import SentenceCounts
+from subdp.experiments.corpora import LANGUAGES, Split
+from subdp.support.errors import SubdpError
+from subdp.support.settings import LOSSES, LossConfig, PresetName, Settings, as_dict
+
+ExperimentName = Literal["transfer", "ablation", "alignment", "losses", "multisource", "bitext-size"]
+Method = Literal["direct", "self", "hard", "random", "subdp", "treebanks", "subdp then treebanks"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentOptions:
+    """The section `[experiment]` of a configuration file."""
+
+    preset: PresetName = "small"
+    """Sizes of the network and lengths of the trainings."""
+    encoder: str | None = None
+    """Train a source parser with this encoder for every seed; without one, the parser that ships serves all seeds."""
+    bitext: tuple[str, ...] = ("ntrex", "pud", "tatoeba")
+    """The folders of bitext that are learnt from; `pud` stands for the parallel treebanks."""
+    tatoeba: int = 1000
+    """At most so many pairs of Tatoeba join the bitext, drawn at random."""
+    dev_sentences: int = 500
+    """Dev scores are on so many sentences."""
+    jobs: int = 1
+    """Cells worked on at once, each with its share of the cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """How words are aligned: the settings of `SimilarityAligner` that the experiments vary."""
+
+    method: str = "argmax"
+    one_to_one: bool = False
+    weights: str = "binary"
+    level: str = "subword"
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """One way to a parser for the target language: a column of a table."""
+
+    name: str
+    method: Method = "subdp"
+    losses: LossConfig = LossConfig()  # noqa: RUF009  # frozen
+    links: Links = Links()
+    pairs: int | None = None
+    sources: tuple[str, ...] = ("en",)
+    averaged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A system in a language with a seed."""
+
+    language: str
+    system: System
+    seed: int
+
+    def key(self, depends_on: Mapping[str, Any]) -> str:
+        """A name for the cell's file: what a person looks for, then a hash of all that its result depends on.
+
+        The system's name is no part of the hash: what two experiments call by different names may be the same.
+        """
+        system = asdict(self.system)
+        del system["name"]
+        facts = {"system": system, **depends_on}
+        if self.system.method == "direct":  # nothing is trained
+            facts = {"parsers": depends_on["parsers"], "gold": depends_on["gold"]}
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        return f"{self.language}-{self.system.method}-{self.seed}-{digest[:12]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The scores of one cell: for each split, the counts of every sentence; and how it was made."""
+
+    cell: Cell
+    counts: Mapping[Split, Sequence[SentenceCounts]]
+    made: Mapping[str, Any]
+
+    def uas(self, split: Split) -> float:
+        """Words with the right head, in percent."""
+        return self._percent(split, "right_heads")
+
+    def las(self, split: Split) -> float:
+        """Words with the right head and label, in percent."""
+        return self._percent(split, "right_arcs")
+
+    def __str__(self) -> str:
+        scores = [f"{split} UAS {self.uas(split):.1f} LAS {self.las(split):.1f}" for split in self.counts]
+        return f"{self.cell.language}  {self.cell.system.name}  seed {self.cell.seed}  {'  '.join(scores)}"
+
+    def _percent(self, split: Split, what: str) -> float:
+        counts = self.counts[split]
+        right: int = sum(getattr(one, what) for one in counts)
+        return 100 * right / max(1, sum(one.words for one in counts))
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """An experiment over languages and seeds, with its settings."""
+
+    name: ExperimentName
+    languages: tuple[str, ...]
+    seeds: tuple[int, ...]
+    options: ExperimentOptions
+    settings: Settings
+
+    def __post_init__(self) -> None:
+        if self.name not in get_args(ExperimentName):
+            raise SubdpError(f"there is no experiment {self.name!r}", hint=", ".join(get_args(ExperimentName)))
+        if unknown := sorted(set(self.languages) - set(LANGUAGES)):
+            raise SubdpError(f"there is no experiment for the language {unknown[0]!r}", hint=", ".join(LANGUAGES))
+        if not self.seeds or not self.languages:
+            raise SubdpError("an experiment needs a language and a seed")
+
+    @property
+    def splits(self) -> tuple[Split, ...]:
+        """What is scored: the paper's tables are of test sets, its analyses of dev sets."""
+        return ("dev", "test") if self.name in ("transfer", "ablation", "multisource") else ("dev",)
+
+    def cells(self) -> list[Cell]:
+        """All cells, each once, seed by seed, so that a grid that is stopped has the first seed of every language."""
+        return [
+            Cell(language, system, seed)
+            for seed in dict.fromkeys(self.seeds)
+            for language in dict.fromkeys(self.languages)
+            for system in self.systems(language)
+            if seed == self.seeds[0] or system.method not in self._once
+        ]
+
+    @property
+    def _once(self) -> tuple[Method, ...]:
+        """Systems that one seed is enough for. Where all seeds have the same source parser, so has direct transfer."""
+        return ("self", "random", "direct") if self.options.encoder is None else ("self", "random")
+
+    def systems(self, language: str) -> list[System]:
+        """The systems that the experiment compares."""
+        losses = self.settings.losses
+        subdp, direct = System("SubDP", losses=losses), System("DT", "direct")
+        if self.name == "transfer":
+            return [direct, subdp]
+        if self.name == "ablation":
+            random = System("RandI", "random", replace(losses, completion="none"))  # nobody to complete from
+            return [direct, System("ST", "self"), System("Hard", "hard"), random, subdp]
+        if self.name == "alignment":
+            return [replace(subdp, name=name, links=links) for name, links in _LINKS.items()]
+        if self.name == "losses":
+            return [direct, *_loss_systems(losses)]
+        if self.name == "bitext-size":
+            return [direct, *(replace(subdp, name=str(size), pairs=size) for size in SIZES)]
+        return _multisource_systems(subdp, language)
+
+
+_LINKS = {
+    "argmax": Links(),
+    "argmax 1:1": Links(one_to_one=True),
+    "itermax": Links("itermax"),
+    "match": Links("match"),
+    "count": Links(weights="count"),
+    "similarity": Links(weights="similarity"),
+    "words": Links(level="word"),
+}
+
+
+def _loss_systems(losses: LossConfig) -> list[System]:
+    """The default, the paper's, and the default with one setting changed at a time."""
+    changes: list[dict[str, Any]] = [
+        *({"label_weight": value} for value in ("none", "arc", "best")),
+        *({"label_pairs": value} for value in ("all", "aligned")),
+        *({"self_loops": value} for value in ("keep", "drop", "renormalise")),
+        *({"temperature": value} for value in (0.5, 2.0)),
+        *({"completion": value} for value in ("none", "source", "auto")),
+    ]
+    systems = {losses: System("default", losses=losses), LOSSES["paper"]: System("paper", losses=LOSSES["paper"])}
+    for change in changes:
+        ((name, value),) = change.items()
+        changed = replace(losses, **change)
+        systems.setdefault(changed, System(f"{name} {value}", losses=changed))
+    return list(systems.values())
+
+
+def _multisource_systems(subdp: System, language: str) -> list[System]:
+    """English alone, each near language alone, and all of them together; a language is never its own source.
+
+    Two go on training with the sources' treebanks: `DT all` from the English parser, the last from the one SubDP made.
+    """
+    sources = ("en", *(other for other in ("es", "fr") if other != language))
+    alone = [(source,) for source in sources]
+    return [
+        *(System(f"DT {chosen[0]}", "direct", sources=chosen) for chosen in alone),
+        *(replace(subdp, name=f"SubDP {chosen[0]}", sources=chosen) for chosen in alone),
+        System("DT all", "treebanks", sources=sources),
+        replace(subdp, name="SubDP all", sources=sources),
+        replace(subdp, name="SubDP all, averaged", sources=sources, averaged=True),
+        replace(subdp, name="DT all, SubDP init.", method="subdp then treebanks", sources=sources),
+    ]
+
+
+def read_result(path: Path, cell: Cell, splits: Sequence[Split]) -> Result | None:
+    """What a cell's file says, if it is there and has all these splits."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        counts = {split: [SentenceCounts(*one) for one in rows] for split, rows in found.pop("counts").items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return Result(cell, counts, found) if set(splits) <= set(counts) else None
+
+
+def as_json(result: Result) -> dict[str, Any]:
+    """A result as its file holds it."""
+    named = {"language": result.cell.language, "seed": result.cell.seed, "system": asdict(result.cell.system)}
+    scores = {split: {"uas": result.uas(split), "las": result.las(split)} for split in result.counts}
+    counts = {split: [list(one) for one in rows] for split, rows in result.counts.items()}
+    return {**named, "scores": scores, **result.made, "counts": counts}
+
+
+def adapt_settings(settings: Settings, system: System) -> Settings:
+    """The settings of a system's training. From random weights it is as long again, at the source parser's rate."""
+    if system.method != "random":
+        return replace(settings, losses=system.losses)
+    longer = replace(settings.adapt, lr=settings.train.lr, epochs=2 * settings.adapt.epochs)
+    return replace(settings, losses=system.losses, adapt=longer)
+
+
+def depends_on(
+    grid: Grid, parsers: Sequence[str], bitext: Sequence[str], gold: str, treebanks: Sequence[str]
+) -> dict[str, Any]:
+    """What a cell's result depends on besides the cell: parsers and data by fingerprint, the training, this package."""
+    training = {"adapt": as_dict(grid.settings.adapt), "train": as_dict(grid.settings.train)}
+    data = {"parsers": list(parsers), "bitext": list(bitext), "gold": gold, "treebanks": list(treebanks)}
+    return {**data, **training, "subdp": __version__}

@@ -1,0 +1,1 @@
+"""The biaffine network, its predictions, and the model folder."""

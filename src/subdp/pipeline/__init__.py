@@ -1,0 +1,1 @@
+"""`run`, `quickstart` and `annotate`: stages, plan, resuming."""

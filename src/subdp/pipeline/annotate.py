@@ -1,0 +1,129 @@
+"""Drafts for an annotator: text, CoNLL-U or a bitext in; trees with confidences and rivals in MISC out, most doubtful
+first if asked. What comes out is valid by `udvalidate` level 2.
+
+Imports no torch: the parser is given.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from subdp.corpus.bitext_rows import table_rows
+from subdp.corpus.draft import draft, read_sentences, upos_of
+from subdp.corpus.treebank import Sentence
+from subdp.corpus.words import words_function
+from subdp.support.errors import SubdpError
+from subdp.support.files import name_of
+from subdp.support.progress import progress
+
+if TYPE_CHECKING:
+    from subdp.parser import Parser
+
+AnnotateFormat = Literal["text", "words", "conllu", "bitext"]
+Order = Literal["document", "doubt"]
+
+_OURS = ("HeadProb=", "LabelProb=", "HeadAlt=", "LabelAlt=")
+_LEAST = 0.0005  # MISC has three digits: what is written as 0.000 is less probable than this.
+
+
+def annotate(
+    source: str,
+    parser: Parser,
+    *,
+    format: AnnotateFormat | None = None,
+    tokenizer: str = "unicode",
+    order: Order = "document",
+) -> Iterator[Sentence]:
+    """Sentences with trees, probabilities and rivals in MISC and a comment `# doubt = …`, in the order asked for."""
+    sentences = (_complete(sentence, number) for number, sentence in enumerate(_read(source, format, tokenizer), 1))
+
+    def parsed() -> Iterator[Sentence]:
+        with progress("annotating", None, "sentences") as advance:
+            for sentence in parser.parse(sentences, confidence=True):
+                yield _with_comment(sentence, f"# doubt = {doubt(sentence):.3f}")
+                advance(1)
+
+    return parsed() if order == "document" else iter(sorted(parsed(), key=doubt, reverse=True))
+
+
+def doubt(sentence: Sentence) -> float:
+    """How unsure the parser was of an annotated sentence: the mean over its words of −log(HeadProb · LabelProb)."""
+    total = 0.0
+    for _, columns in _rows(sentence):
+        found = dict(item.split("=", 1) for item in columns[9].split("|") if item.startswith(_OURS[:2]))
+        if len(found) < 2:
+            hint = "`subdp annotate` and `subdp parse --confidence` write it"
+            raise SubdpError("a word without HeadProb and LabelProb", where=sentence.sent_id, hint=hint)
+        total -= sum(math.log(max(float(probability), _LEAST)) for probability in found.values())
+    return total / len(sentence)
+
+
+def _read(source: str, format: AnnotateFormat | None, tokenizer: str) -> Iterator[Sentence]:
+    """The sentences to annotate; of a bitext the target side."""
+    if format == "bitext" or (format is None and name_of(source).removesuffix(".gz").endswith(".tsv")):
+        sentences = _targets(source, tokenizer)
+    else:
+        sentences = read_sentences(source, format, tokenizer)
+    count = 0
+    for count, sentence in enumerate(sentences, 1):  # noqa: B007
+        yield sentence
+    if not count:
+        raise SubdpError("there is no sentence to annotate", where=name_of(source))
+
+
+def _targets(source: str, tokenizer: str) -> Iterator[Sentence]:
+    """The target sentences of a file of pairs, numbered by their lines, with the source sentence as a comment."""
+    cut = words_function(tokenizer)
+    for line, other, text in table_rows(source, "auto", None, Counter()):
+        if words := cut(text):
+            translation = unicodedata.normalize("NFC", " ".join(other.split()))
+            yield _with_comment(draft(text, words, str(line)), f"# translation = {translation}")
+
+
+def _complete(sentence: Sentence, number: int) -> Sentence:
+    """The sentence with what `udvalidate` wants and it may lack: an id, its text, tags; without older confidences."""
+    lines, tags = sentence.conllu.split("\n"), list(sentence.upos)
+    for word, (at, columns) in enumerate(_rows(sentence)):
+        if columns[3] == "_":
+            columns[3] = tags[word] = upos_of(columns[1])
+        kept = [item for item in columns[9].split("|") if not item.startswith(_OURS)]
+        columns[9] = "|".join(kept) or "_"
+        lines[at] = "\t".join(columns)
+    comments = [line for line in lines if line.startswith("#") and not line.startswith("# doubt =")]
+    if sentence.text is None:
+        comments.insert(0, f"# text = {_text(lines)}")
+    if sentence.sent_id is None:
+        comments.insert(0, f"# sent_id = {number}")
+    rows = [line for line in lines if not line.startswith("#")]
+    return replace(sentence, conllu="\n".join([*comments, *rows]), upos=tuple(tags))
+
+
+def _text(lines: list[str]) -> str:
+    """The text that the words stand for, multiword tokens as they are written."""
+    text, covered = "", 0
+    for columns in (line.split("\t") for line in lines if not line.startswith("#")):
+        first, dash, last = columns[0].partition("-")
+        if "." in first or (not dash and int(first) <= covered):
+            continue
+        covered = int(last) if dash else covered
+        text += columns[1] + ("" if "SpaceAfter=No" in columns[9].split("|") else " ")
+    return text.strip()
+
+
+def _rows(sentence: Sentence) -> Iterator[tuple[int, list[str]]]:
+    """The columns of each word, with the number of its line."""
+    for number, line in enumerate(sentence.conllu.split("\n")):
+        if not line.startswith("#") and line[: line.index("\t")].isdecimal():
+            yield number, line.split("\t")
+
+
+def _with_comment(sentence: Sentence, comment: str) -> Sentence:
+    """The sentence with one more comment, the last."""
+    count = len(sentence.comments)
+    lines = sentence.conllu.split("\n")
+    return replace(sentence, conllu="\n".join([*lines[:count], comment, *lines[count:]]))

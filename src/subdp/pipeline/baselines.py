@@ -1,0 +1,21 @@
+"""Trees for the baselines that train on trees: hard projection (Lacroix et al. 2016) and self-training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from subdp.corpus.treebank import Sentence
+from subdp.parser import Parser
+from subdp.projection.silver import Silver
+from subdp.projection.soft_tree import project_tree
+
+
+def hard_trees(silver: Silver) -> Iterator[Sentence]:
+    """The source parser's best tree of each pair, carried over where both ends of an arc have a one-to-one link."""
+    for pair in silver:
+        yield project_tree(pair.tree(silver.label_names).best_tree(), pair.alignment, onto=pair.target)
+
+
+def own_trees(parser: Parser, silver: Silver) -> Iterator[Sentence]:
+    """What a parser says of the target sentences themselves, for self-training."""
+    return parser.parse((Sentence.of(words) for words in silver.targets()), remember=True)

@@ -1,0 +1,209 @@
+"""`subdp run`: from translated text to a parser, in one folder.
+
+    run = Run(RunOptions(bitext=("en-de.tsv",)), Settings.resolve(), Path("german"))
+    run.perform(print)
+
+The folder gets `parser/`, `report.json`, `config.toml`, with gold trees `scores.json`, and in `stages/` what the stages
+keep. Here is what depends on what; the work itself is in `run_work`, imported when there is some: no torch before.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+from collections.abc import Sequence
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from subdp.alignment.similarity import METHODS
+from subdp.corpus.treebank import read_conllu
+from subdp.pipeline.options import RunOptions
+from subdp.pipeline.stages import Say, Stage, file_hash, perform, plan, stage_name
+from subdp.support.errors import SubdpError
+from subdp.support.files import open_text_output
+from subdp.support.plugins import plugins
+from subdp.support.settings import Settings, as_dict
+
+if TYPE_CHECKING:
+    from subdp.pipeline.work import Work
+
+_WRITTEN = ("parser", "source-parser", "scores.json", "report.json", "config.toml")
+
+
+class Run:
+    """The stages of one run, each with all that its result depends on, and the folder that they write to."""
+
+    def __init__(self, options: RunOptions, settings: Settings, output: Path):
+        self.options, self.settings, self.output = options, settings, output
+        self.root = output / "stages"
+
+    def plan(self) -> str:
+        """What would be done now, a line for each stage."""
+        return plan(self.stages, self.root)
+
+    def perform(self, say: Say, extra: Sequence[Stage] = ()) -> int:
+        """Do all stages, and those given besides, that are not done; gives back how many were."""
+        stages, config = [*self.stages, *extra], self.output / "config.toml"
+        # It is written last, and may be what a killed process was about to write.
+        if config.exists() and not self._left() and all(stage.state(self.root)[0] == "done" for stage in stages):
+            say(f"{self.output}: finished before with the same data and options; there is nothing to do")
+            return 0
+        self._prepare()
+        for path in self.options.gold.values():  # A fault in them is better found now than in the end.
+            list(read_conllu(path))
+        for path in self.options.gold_trees:
+            list(read_conllu(path, any_roots=True))
+        performed = perform(stages, self.root, say)
+        with open_text_output(config) as write:
+            write(self.config())
+        return performed
+
+    @cached_property
+    def work(self) -> Work:
+        """What the stages do."""
+        from subdp.pipeline.work import Work
+
+        return Work(self.options, self.settings, self.output)
+
+    def scores(self) -> dict[str, Any] | None:
+        """What the stage `evaluate` wrote, if it is part of the run."""
+        if not self.options.gold:
+            return None
+        scores: dict[str, Any] = json.loads((self.output / "scores.json").read_text(encoding="utf-8"))
+        return scores
+
+    def config(self) -> str:
+        """All that the run was asked for, as a file that asks for it again."""
+        versions = ", ".join(f"{name} {version(name)}" for name in ("subdp", "torch", "transformers", "numpy"))
+        head = f"# Made with {versions}, Python {platform.python_version()}; inputs by hash: stages/*/manifest.json\n"
+        return "\n".join([head, self.options.as_toml(), self.settings.as_toml()])
+
+    def _prepare(self) -> None:
+        """Make the folder, unless it holds other things, and remove what a killed process was writing."""
+        try:
+            self.output.mkdir(parents=True, exist_ok=True)
+            if any(self.output.iterdir()) and not self.root.is_dir():
+                raise SubdpError("holds something else", where=str(self.output), hint="name a new folder with -o")
+            for left in self._left():
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+            self.root.mkdir(exist_ok=True)
+            (self.root / "writable").touch()
+            (self.root / "writable").unlink()
+        except OSError as error:
+            hint = "name another folder with -o"
+            raise SubdpError(f"cannot be written: {error.strerror}", where=str(self.output), hint=hint) from None
+
+    def _left(self) -> list[Path]:
+        """What a killed process was writing."""
+        return [left for name in _WRITTEN for left in self.output.glob(f".{name}.*")]
+
+    @cached_property
+    def stages(self) -> list[Stage]:
+        """All stages in order."""
+        options, settings = self.options, self.settings
+        numbers = range(len(options.bitext))
+        source = [self._source()] if options.treebank is not None else []
+        parsers = [source[0].key if source else _hash_model(options.parser_folder(n, self.output)) for n in numbers]
+        clean = [self._clean(number) for number in numbers]
+        encode = [self._encode(number, clean[number], parsers) for number in numbers]
+        project = [self._project(number, clean[number], parsers[number]) for number in numbers]
+        keys = [stage.key for stage in project]
+        report = Stage(
+            "report",
+            "measure the quality of the projection",
+            {"clean": [stage.key for stage in clean], "project": keys},
+            lambda _: self.work.report(),
+            (self.output / "report.json",),
+        )
+        training = {"adapt": as_dict(settings.adapt), "losses": as_dict(settings.losses), "seed": options.seed}
+        adapt = Stage(
+            "adapt",
+            "train the target parser on what was projected",
+            {"parser": parsers[0], "project": keys, **training},
+            lambda folder: self.work.adapt(folder),
+            (self.output / "parser",),
+        )
+        return [*source, *clean, *encode, *project, report, adapt, *self._evaluate(adapt, parsers[0])]
+
+    def _source(self) -> Stage:
+        options, settings = self.options, self.settings
+        return Stage(
+            "source",
+            f"train a parser on {options.treebank}",
+            {
+                "treebank": file_hash(str(options.treebank)),
+                "encoder": options.encoder,
+                "network": as_dict(settings.network),
+                "train": as_dict(settings.train),
+                "seed": options.seed,
+            },
+            lambda folder: self.work.train_source(folder),
+            (self.output / "source-parser",),
+        )
+
+    def _clean(self, number: int) -> Stage:
+        files = [file_hash(file) for file in self.options.files(number) if file is not None]
+        return Stage(
+            stage_name("clean", number),
+            f"read {self.options.title(number)}, leave out what is no translation",
+            {"bitext": files, "tokenized": self.options.tokenized},
+            lambda folder: self.work.clean(folder, number),
+        )
+
+    def _encode(self, number: int, clean: Stage, parsers: Sequence[str]) -> Stage:
+        gold = self.options.gold_trees_of(number) is not None
+        return Stage(
+            stage_name("encode", number),
+            f"run the words of {'the target' if gold else 'both sides'} through the encoder",
+            {
+                "clean": clean.key,
+                "parsers": sorted({parsers[0], *([] if gold else [parsers[number]])}),
+                **({"side": "target"} if gold else {}),
+            },
+            lambda _: self.work.encode(number),
+        )
+
+    def _project(self, number: int, clean: Stage, parser: str) -> Stage:
+        aligner, gold = _hash_aligner(self.options.aligner), self.options.gold_trees_of(number)
+        inputs = {"clean": clean.key, "parser": parser, "aligner": aligner, "one_to_one": self.options.one_to_one}
+        return Stage(
+            stage_name("project", number),
+            f"{'parse the source side' if gold is None else 'read the gold trees'}, align the words, project",
+            inputs | ({} if gold is None else {"gold_trees": file_hash(gold)}),
+            lambda folder: self.work.project(folder, number),
+        )
+
+    def _evaluate(self, adapt: Stage, parser: str) -> list[Stage]:
+        """With gold trees one stage, without them none."""
+        if not self.options.gold:
+            return []
+        gold = {name: file_hash(path) for name, path in self.options.gold.items()}
+        return [
+            Stage(
+                "evaluate",
+                "score it on gold trees, beside the source parser as it is",
+                {"adapt": adapt.key, "parser": parser, **gold},
+                lambda _: self.work.evaluate(),
+                (self.output / "scores.json",),
+            )
+        ]
+
+
+def _hash_model(folder: Path) -> str:
+    """The hash of a model folder: labels and weights, and what they are made with."""
+    if not folder.is_dir():
+        raise SubdpError("no such model folder", where=str(folder), hint="`subdp train` and `subdp run` make them")
+    return "".join(file_hash(folder / name)[:16] for name in ("config.json", "labels.json", "model.safetensors"))
+
+
+def _hash_aligner(name: str) -> str:
+    """The name of an aligner, or the hash of a file of links."""
+    if name in METHODS or name in plugins("subdp.aligners"):
+        return name
+    if not Path(name).is_file():
+        choices = ", ".join([*METHODS, *plugins("subdp.aligners")])
+        raise SubdpError(f"there is no aligner {name!r}", hint=f"choose {choices}, or name a file of links")
+    return file_hash(name)

@@ -1,0 +1,197 @@
+"""What the stages of `subdp run` do. Each method goes on with what it finds and says in a few words what came of it.
+
+Only `pipeline` calls this. Imports torch.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from subdp.alignment.similarity import FileAligner, find_aligner
+from subdp.corpus.bitext import Bitext, Pair, Report, read_bitext
+from subdp.corpus.treebank import read_conllu
+from subdp.evaluation.scores import Scores
+from subdp.parser import Parser
+from subdp.pipeline.options import RunOptions
+from subdp.pipeline.stages import TRAINING, stage_name, write_json
+from subdp.projection.quality import PairQuality, pair_qualities, summary
+from subdp.projection.silver import Silver
+from subdp.projection.silver_views import JoinedSilver
+from subdp.support.errors import SubdpError, counted
+from subdp.support.files import open_text_output
+from subdp.support.settings import Settings
+from subdp.training.loop import METRICS
+
+
+class Work:
+    """The work of one run, with the parsers that its stages share."""
+
+    def __init__(self, options: RunOptions, settings: Settings, output: Path):
+        self.options, self.settings, self.output = options, settings, output
+        self._parsers: dict[Path, Parser] = {}
+
+    def train_source(self, folder: Path) -> str:
+        """Train the source parser on a treebank."""
+        treebank = str(self.options.treebank)
+        parser = Parser.train(
+            read_conllu(treebank),
+            encoder=self.options.encoder or "bundled",
+            settings=self.settings,
+            seed=self.options.seed,
+            folder=_training(folder),
+            about={"title": f"A parser trained on {Path(treebank).name}", "treebank": Path(treebank).name},
+        )
+        target = self.output / "source-parser"
+        self._save(parser, target, folder)
+        # As later stages find it when they are resumed, but for the encoder, which takes a second to load.
+        self._parsers[target] = Parser.load(target, encoder=parser.encoder)
+        sentences, epochs = parser.about["trained_on"]["sentences"], parser.about["epochs"]
+        return f"{counted(sentences, 'sentence')}, {counted(epochs, 'epoch')}"
+
+    def clean(self, folder: Path, number: int) -> str:
+        """Read a bitext and keep what the filters let through."""
+        bitext = self._read(number).clean()
+        report = bitext.report
+        dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items())
+        said = f"{counted(report.read, 'pair')} read, {report.kept:,} kept"
+        said += f"; left out: {dropped}" if dropped else ""
+        if not bitext.pairs:
+            hint = "a line is a sentence and its translation; a copy is a translation that repeats its source"
+            raise SubdpError(f"no pair can be used: {said}", where=bitext.where, hint=hint)
+        with open_text_output(folder / "pairs.jsonl") as write:
+            for pair in bitext:
+                write(json.dumps(asdict(pair), ensure_ascii=False) + "\n")
+        write_json(folder / "report.json", report.as_dict())
+        return "\n".join([*report.notes, said])
+
+    def encode(self, number: int) -> str:
+        """Fill the cache with the encoder's vectors of both sides; where there are gold trees, of the target alone."""
+        bitext = self.bitext(number)
+        gold = self.options.gold_trees_of(number) is not None
+        new = 0 if gold else self.parser(number).features.add(pair.source for pair in bitext)
+        new += self.parser(0).features.add(pair.target for pair in bitext)
+        return f"{counted(sum(bitext.words[gold:]), 'word')}, {counted(new, 'sentence')} new to the cache"
+
+    def project(self, folder: Path, number: int) -> str:
+        """Parse and align a bitext; where there are gold trees, only align it."""
+        parser, bitext = self.parser(number), self.bitext(number)
+        aligner = find_aligner(self.options.aligner, parser.features, one_to_one=self.options.one_to_one)
+        if isinstance(aligner, FileAligner) and ".conllu" in self.options.bitext[number]:
+            # Links are found by line, but pairs of CoNLL-U know their sent_id instead.
+            places = {pair.id: str(place) for place, pair in enumerate(self._read(number), 1)}
+            pairs = tuple(replace(pair, id=places[pair.id]) for pair in bitext)
+            bitext = Bitext(pairs, bitext.where, bitext.report)
+        gold = self.options.gold_trees_of(number)
+        trees = None if gold is None else read_conllu(gold, any_roots=True)
+        silver = parser.project(bitext, aligner=aligner, trees=trees, folder=folder / "silver")
+        return counted(len(silver), "pair")
+
+    def report(self) -> str:
+        """Write what the filters left out and how well projection went: for all bitexts together, and for each."""
+        filters, every, each = Report(0), list[PairQuality](), list[dict[str, Any]]()
+        for number, name in enumerate(self.options.bitext):
+            report, pairs = self.bitext(number).report, list(pair_qualities(self.silver(number)))
+            filters, every = filters + report, [*every, *pairs]
+            each.append({"bitext": name, "filters": report.as_dict(), "projection": summary(pairs)})
+        found = summary(every)
+        whole = {"filters": filters.as_dict(), "projection": found, "bitexts": each}
+        write_json(self.output / "report.json", whole)
+        return (
+            f"{found['linked']:.0%} of the words have a link; {found['coverage']:.0%} of the mass is kept,"
+            f" {found['self_loop_mass']:.0%} on self-loops"
+        )
+
+    def adapt(self, folder: Path) -> str:
+        """Train the target parser."""
+        silvers = [self.silver(number) for number in range(len(self.options.bitext))]
+        silver = silvers[0] if len(silvers) == 1 else JoinedSilver(silvers)
+        names = ", ".join(map(self.options.title, range(len(silvers))))
+        parser = (
+            self.parser(0)
+            .with_labels(silver.label_names)
+            .adapt(
+                silver,
+                settings=self.settings,
+                seed=self.options.seed,
+                folder=_training(folder),
+                about={"title": f"A parser made from {names}"},
+            )
+        )
+        (self.output / "scores.json").unlink(missing_ok=True)  # of the parser that is replaced now
+        self._save(parser, self.output / "parser", folder)
+        return f"{counted(parser.about['epochs'], 'epoch')}, number {parser.about['best_epoch']} is kept"
+
+    def evaluate(self) -> str:
+        """Score the target parser, and the source parser as it is, on the gold sets."""
+        source = self.parser(0)
+        systems = {"direct": source, "subdp": Parser.load(self.output / "parser", encoder=source.encoder)}
+        found: dict[str, Any] = {}
+        for name, path in self.options.gold.items():
+            gold = list(read_conllu(path))
+            scores = {system: as_values(parser.evaluate(gold)) for system, parser in systems.items()}
+            found |= scores if name == "test" else {name: scores}
+        write_json(self.output / "scores.json", found)
+        own = (found if self.options.test is not None else found["dev"])["subdp"]
+        return f"UAS {own['uas']:.1f}, LAS {own['las']:.1f}, with the encoder {source.encoder.name}"
+
+    def bitext(self, number: int) -> Bitext:
+        """The pairs that were kept, with the report of those that were not."""
+        folder = self.output / "stages" / stage_name("clean", number)
+        report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        with (folder / "pairs.jsonl").open(encoding="utf-8") as lines:
+            pairs = tuple(Pair(**json.loads(line)) for line in lines)
+        counts = Report(report["read"], report["dropped"], report["changed"], tuple(report["notes"]))
+        return Bitext(pairs, self.options.bitext[number], counts)
+
+    def silver(self, number: int) -> Silver:
+        """What was projected from a bitext."""
+        return Silver(self.output / "stages" / stage_name("project", number) / "silver")
+
+    def parser(self, number: int) -> Parser:
+        """The source parser of a bitext, loaded once; parsers with the same encoder share it."""
+        folder = self.options.parser_folder(number, self.output)
+        if folder not in self._parsers:
+            parser = Parser.load(folder, encoder=self.options.encoder)
+            for other in self._parsers.values():
+                if other.encoder.fingerprint == parser.encoder.fingerprint:
+                    parser = replace(parser, encoder=other.encoder)
+            self._parsers[folder] = parser
+        return self._parsers[folder]
+
+    def _read(self, number: int) -> Bitext:
+        source, target = self.options.files(number)
+        try:
+            return read_bitext(source, target, tokenized=self.options.tokenized)
+        except SubdpError as error:
+            if error.reason != "no tab in the line" or len(self.options.bitext) == 1:
+                raise
+            hint = "two files that belong together are joined by a comma, as --bitext en.txt,de.txt"
+            raise SubdpError(error.reason, where=error.where, line=error.line, hint=hint) from None
+
+    def _save(self, parser: Parser, target: Path, folder: Path) -> None:
+        parser.save(target)
+        with open_text_output(target / "config.toml") as write:
+            write(self.settings.as_toml())
+        shutil.copy(_training(folder) / METRICS, target / METRICS)
+
+
+def as_values(scores: Scores) -> dict[str, Any]:
+    """What `scores.json` says of a parser on a gold set."""
+    return {
+        "uas": scores.uas,
+        "las": scores.las,
+        "label_accuracy": scores.label_accuracy,
+        "words": scores.words,
+        "sentences": scores.sentences,
+    }
+
+
+def _training(folder: Path) -> Path:
+    """Where a stage keeps its checkpoints."""
+    path = folder / TRAINING
+    path.mkdir(exist_ok=True)
+    return path

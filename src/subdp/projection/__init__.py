@@ -1,0 +1,1 @@
+"""Distributions carried through word alignments: operators, soft trees, silver."""

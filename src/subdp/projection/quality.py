@@ -1,0 +1,76 @@
+"""How well projection went, without gold trees: how much mass reached the target words, and where it did not.
+
+`report.json` of a run holds this beside what the filters left out. Numpy only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from subdp.projection.silver import Silver
+from subdp.projection.soft_tree import project
+
+_WORST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class PairQuality:
+    """One projected sentence, everything summed over its words; `linked` counts words with an alignment link.
+
+    `kept` is the mass that did not go to NULL, `self_loops` the part of it on arcs from a word to itself, `entropy` in
+    bits.
+    """
+
+    source: str
+    target: str
+    words: int
+    linked: int
+    kept: float
+    self_loops: float
+    entropy: float
+
+    @property
+    def useful(self) -> float:
+        """The mass on heads that a word can have, as a share of its words."""
+        return (self.kept - self.self_loops) / self.words
+
+
+def pair_qualities(silver: Silver) -> Iterable[PairQuality]:
+    """The quality of every pair of a store, as a stream."""
+    for pair in silver:
+        tree = project(pair.tree(silver.label_names), pair.alignment, onto=pair.target)
+        yield PairQuality(
+            source=" ".join(pair.source),
+            target=" ".join(pair.target),
+            words=len(tree),
+            linked=sum(tree.linked),
+            kept=float(tree.coverage.sum()),
+            self_loops=tree.self_loop_mass,
+            entropy=float(tree.entropy.sum()),
+        )
+
+
+def summary(pairs: Sequence[PairQuality]) -> dict[str, Any]:
+    """Means over all target words, and the sentences that projection served worst."""
+    words = sum(pair.words for pair in pairs)
+    worst = sorted(pairs, key=lambda pair: pair.useful)[:_WORST]
+    return {
+        "pairs": len(pairs),
+        "target_words": words,
+        "linked": sum(pair.linked for pair in pairs) / words,
+        "coverage": sum(pair.kept for pair in pairs) / words,
+        "self_loop_mass": sum(pair.self_loops for pair in pairs) / words,
+        "entropy_bits": sum(pair.entropy for pair in pairs) / words,
+        "worst": [
+            {
+                "source": pair.source,
+                "target": pair.target,
+                "coverage": pair.kept / pair.words,
+                "self_loop_mass": pair.self_loops / pair.words,
+                "entropy_bits": pair.entropy / pair.words,
+            }
+            for pair in worst
+        ],
+    }

@@ -1,0 +1,186 @@
+"""Soft trees: for every word a distribution over heads, for every pair of words one over labels.
+
+A parser's output on a sentence is a soft tree, and so is what projection makes of it on the translation, where a row
+may keep less than all of its mass (the rest went to NULL). Numpy only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from subdp.alignment.links import Alignment
+from subdp.corpus.treebank import UNKNOWN, Sentence
+from subdp.decoding.decode import decode
+from subdp.projection.operators import project_arcs, project_hard, project_labels, target_to_source
+from subdp.support.errors import SubdpError
+
+Floats = npt.NDArray[np.floating]
+_TOLERANCE = 1e-3  # what half precision leaves of a row that sums to 1
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """One possible head of a word: its index (0 is ROOT), its form, the likeliest label and the arc's probability."""
+
+    head: int
+    word: str
+    label: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SoftTree:
+    """Arc and label distributions over the words of one sentence.
+
+    Shape: arcs [T+1, T+1], labels [T+1, T+1, L], both dependent by head with ROOT 0. Row 0 of `arcs` is zero, for ROOT
+    has no head. `linked` says of each word whether it had an alignment link; a parser's own tree has all True.
+    """
+
+    words: tuple[str, ...]
+    arcs: Floats
+    labels: Floats
+    label_names: tuple[str, ...]
+    linked: tuple[bool, ...]
+
+    def __post_init__(self) -> None:
+        size = len(self.words) + 1
+        if self.arcs.shape != (size, size):
+            raise SubdpError(f"arcs have shape {self.arcs.shape}, not {(size, size)}", where="<soft tree>")
+        if self.labels.shape != (size, size, len(self.label_names)):
+            raise SubdpError(
+                f"labels have shape {self.labels.shape}, not {(size, size, len(self.label_names))}", where="<soft tree>"
+            )
+        if len(self.linked) != len(self.words):
+            raise SubdpError(f"{len(self.words)} words but {len(self.linked)} values of linked", where="<soft tree>")
+        sums = self.arcs.sum(axis=-1)
+        if not (self.arcs.min() >= 0 and sums.max() <= 1 + _TOLERANCE):
+            raise SubdpError("a row of arcs is not a part of a distribution", where="<soft tree>")
+        if self.arcs[0].any():
+            raise SubdpError("ROOT has a head", where="<soft tree>", hint="row 0 of arcs is zero")
+        if not (self.labels.min() >= 0 and np.abs(self.labels.sum(axis=-1) - 1).max() <= _TOLERANCE):
+            raise SubdpError("the labels of a pair are not a distribution", where="<soft tree>")
+
+    @classmethod
+    def of(cls, sentence: Sentence, label_names: Sequence[str] | None = None) -> SoftTree:
+        """A discrete tree as a soft one: all mass on its arcs; labels of pairs that are no arc are uniform.
+
+        A word with an unknown head has an empty row, one with an unknown label a uniform one. A label that is not among
+        `label_names` counts without its subtype: `nsubj:pass` as `nsubj`.
+        """
+        own = dict.fromkeys(label for label in sentence.labels if label != "_")
+        names = tuple(own or ("_",)) if label_names is None else tuple(label_names)
+        index = {name: number for number, name in enumerate(names)}
+        size, count = len(sentence) + 1, len(names)
+        arcs = np.zeros((size, size))
+        labels = np.full((size, size, count), 1 / count)
+        for word, (head, label) in enumerate(zip(sentence.heads, sentence.labels, strict=True), 1):
+            if head == UNKNOWN:
+                continue
+            arcs[word, head] = 1
+            if label != "_":
+                number = index.get(label, index.get(label.partition(":")[0]))
+                if number is None:
+                    raise SubdpError(f"label {label!r} is not among {', '.join(names)}", where="<soft tree>")
+                labels[word, head] = 0
+                labels[word, head, number] = 1
+        return cls(sentence.words, arcs, labels, names, (True,) * len(sentence))
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def heads_of(self, word: int) -> list[Head]:
+        """The heads of a word (from 1) with probability above 0, likeliest first."""
+        if not 1 <= word <= len(self):
+            raise SubdpError(f"there is no word {word} in a sentence of {len(self)}", hint="words count from 1")
+        row = self.arcs[word]
+        heads = sorted(np.nonzero(row)[0].tolist(), key=lambda head: -row[head])
+        forms = ("ROOT", *self.words)
+        best = self.labels[word].argmax(axis=-1)
+        return [Head(head, forms[head], self.label_names[best[head]], float(row[head])) for head in heads]
+
+    @property
+    def coverage(self) -> Floats:
+        """α: how much of each word's mass was kept, the rest having gone to NULL.
+
+        Shape: [T].
+        """
+        result: Floats = self.arcs[1:].sum(axis=-1)
+        return result
+
+    @property
+    def entropy(self) -> Floats:
+        """The entropy, in bits, of each word's head among the mass that was kept; 0 where none was.
+
+        Shape: [T].
+        """
+        kept = self.coverage[:, None]
+        share = np.divide(self.arcs[1:], kept, out=np.zeros_like(self.arcs[1:]), where=kept > 0)
+        logs = np.log2(share, out=np.zeros_like(share), where=share > 0)
+        result: Floats = np.abs((share * logs).sum(axis=-1))
+        return result
+
+    @property
+    def self_loop_mass(self) -> float:
+        """How much mass, summed over words, lies on arcs from a word to itself."""
+        return float(np.trace(self.arcs))
+
+    @property
+    def root_mass(self) -> float:
+        """How much mass, summed over words, lies on ROOT: 1 for a discrete tree."""
+        return float(self.arcs[1:, 0].sum())
+
+    @property
+    def unaligned(self) -> tuple[int, ...]:
+        """The words (from 1) that had no alignment link."""
+        return tuple(word for word, linked in enumerate(self.linked, 1) if not linked)
+
+    def best_tree(self) -> Sentence:
+        """The likeliest tree: every word has a head, where nothing was kept an arbitrary one that makes a tree."""
+        scores = np.log(self.arcs, out=np.full_like(self.arcs, -np.inf), where=self.arcs > 0)
+        heads = decode(scores)
+        best = self.labels.argmax(axis=-1)
+        labels = [self.label_names[best[word, head]] for word, head in enumerate(heads, 1)]
+        return Sentence.of(self.words, heads=heads, labels=labels)
+
+
+def project(source: Sentence | SoftTree, alignment: Alignment, *, onto: Sequence[str]) -> SoftTree:
+    """Carry a tree, discrete or soft, through a word alignment onto the words of the translation.
+
+    >>> english = Sentence.of("I slept".split(), heads=[2, 0], labels=["nsubj", "root"])
+    >>> project(english, Alignment.parse("0-0 1-1"), onto="Ich schlief".split()).heads_of(1)
+    [Head(head=2, word='schlief', label='nsubj', probability=1.0)]
+    """
+    tree = SoftTree.of(source) if isinstance(source, Sentence) else source
+    matrix = _matrix(tree.words, alignment, onto)
+    null = target_to_source(matrix)[1:, -1]
+    return SoftTree(
+        words=tuple(onto),
+        arcs=project_arcs(tree.arcs, matrix)[:, :-1],
+        labels=project_labels(tree.labels, matrix),
+        label_names=tree.label_names,
+        linked=tuple((null == 0).tolist()),
+    )
+
+
+def project_tree(source: Sentence, alignment: Alignment, *, onto: Sequence[str]) -> Sentence:
+    """Hard projection of a discrete tree: a partial tree, with unknown heads where a word has no one-to-one link.
+
+    Where the source has several roots, so may the target.
+    """
+    arcs = SoftTree.of(source).arcs
+    matrix = _matrix(source.words, alignment, onto)
+    projected = project_hard(arcs, matrix)[1:]
+    label_of = dict(alignment.one_to_one().transpose().links)
+    heads = [int(row.argmax()) if row.any() else UNKNOWN for row in projected]
+    labels = [source.labels[label_of[word]] if head != UNKNOWN else "_" for word, head in enumerate(heads)]
+    return Sentence.of(onto, heads=heads, labels=labels, any_roots=True)
+
+
+def _matrix(words: Sequence[str], alignment: Alignment, onto: Sequence[str]) -> npt.NDArray[np.float64]:
+    if isinstance(onto, str):
+        raise TypeError(f'onto is one string; give a list of words, for example "{onto}".split()')
+    return alignment.matrix(len(words), len(onto))

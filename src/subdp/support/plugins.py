@@ -1,0 +1,65 @@
+"""Encoders, aligners, translators and tokenizers that other packages bring, found by their entry points.
+
+A package offers one by declaring it, for example for a tokenizer called `jieba`:
+
+    [project.entry-points."subdp.tokenizers"]
+    jieba = "my_package:words"
+
+Standard library only; nothing is imported from a plug-in before it is asked for by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from subdp.support.errors import SubdpError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUPS = ("subdp.encoders", "subdp.aligners", "subdp.translators", "subdp.tokenizers")
+"""The entry-point groups in which this package looks."""
+
+
+def plugins(group: str) -> dict[str, EntryPoint]:
+    """What the installed packages offer in a group, by name, in alphabetical order.
+
+    Two packages that offer the same name are an error: which of them was meant cannot be known.
+    """
+    from importlib.metadata import entry_points  # it takes a moment to import, and `subdp --help` asks for no plug-ins
+
+    if group not in GROUPS:
+        raise ValueError(f"{group!r} is no group of plug-ins; the groups are {', '.join(GROUPS)}")
+    found: dict[str, EntryPoint] = {}
+    for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
+        twin = found.setdefault(entry.name, entry)
+        if twin.value != entry.value:
+            raise SubdpError(
+                f"two packages offer {entry.name!r} in {group}: {_package(twin)} and {_package(entry)}",
+                hint="uninstall one of them",
+            )
+    return found
+
+
+def load(group: str, name: str, *, built_in: Iterable[str] = ()) -> Any:
+    """The object that a plug-in's entry point names; `built_in` are the names to list beside the plug-ins' own."""
+    found = plugins(group)
+    kind = group.removeprefix("subdp.").removesuffix("s")
+    if name not in found:
+        available = ", ".join([*built_in, *found]) or "none"
+        raise SubdpError(
+            f"no {kind} is called {name!r}",
+            hint=f"available: {available}; a package adds one with an entry point in the group {group}",
+        )
+    try:
+        return found[name].load()
+    except Exception as error:  # a plug-in is other people's code: whatever it raises is said in one sentence
+        raise SubdpError(
+            f"the {kind} {name!r} of {_package(found[name])} cannot be loaded: {type(error).__name__}: {error}",
+            hint="reinstall or upgrade that package",
+        ) from error
+
+
+def _package(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value

@@ -1,0 +1,225 @@
+"""The one training loop, for gold trees and for soft trees alike.
+
+`train` reads top to bottom: batches, loss, step, held-out score, checkpoint. Every epoch draws its randomness from the
+seed and its own number, so a run that was killed and resumed, with as many threads, ends in the very weights of one
+that was not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import safetensors
+import torch
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from subdp.encoder.batch import UNTRAINED_WORDS, batches
+from subdp.encoder.threads import cores, in_background, side_by_side
+from subdp.network.biaffine import Biaffine
+from subdp.support.errors import SubdpError
+from subdp.support.files import open_output
+from subdp.support.progress import progress
+from subdp.support.settings import TrainConfig
+
+CHECKPOINT = "checkpoint.safetensors"
+METRICS = "metrics.jsonl"
+
+
+_LEAST_WORDS = 50  # For a core to be worth its own gradients, which are as large as the network.
+
+
+class Examples(Protocol):
+    """What can be trained on: sentences of known lengths, and the loss of any batch of them."""
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """The number of words of each."""
+        ...
+
+    def loss(self, network: Biaffine, indices: Sequence[int], dropout: Sequence[Tensor] = ()) -> Tensor:
+        """The loss summed over the words of the examples with these numbers, in training with dropout."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Where training stands: epochs and steps done, and the best held-out score with its epoch."""
+
+    epoch: int = 0
+    step: int = 0
+    best: float = -math.inf
+    best_epoch: int = 0
+
+
+def train(
+    network: Biaffine,
+    examples: Examples,
+    config: TrainConfig,
+    *,
+    seed: int,
+    held_out: Callable[[Biaffine], float] | None = None,
+    folder: Path | None = None,
+    title: str = "training",
+) -> History:
+    """Train a network in place; it ends with the best epoch by `held_out` (more is better) or with the last.
+
+    With a `folder`, a checkpoint is written after every epoch, while the next one goes on (a full disk is noticed only
+    at the end of that), and training goes on from one that is there.
+    """
+    network.train()  # Dropout is given, and there are no other modes; but without it CUDA's LSTM has no gradients.
+    optimizer = torch.optim.Adam(network.parameters(), lr=config.lr, betas=(0.9, 0.9), eps=1e-12, fused=True)
+    average, best = _copy(network), _copy(network)
+    history = History()
+    if folder is not None and (folder / CHECKPOINT).exists():
+        history = _restore(folder / CHECKPOINT, network, optimizer, average, best)
+    words = sum(examples.lengths)
+    batch_words = max(1, min(config.batch_words, words // config.least_batches))
+    bar = progress(title, config.epochs * words, "words", done=history.epoch * words)
+    with bar as advance, in_background() as begin:
+        while history.epoch < config.epochs and history.epoch - history.best_epoch < config.patience:
+            epoch = history.epoch + 1
+            torch.manual_seed(_seed(seed, epoch))
+            total, step = 0.0, history.step
+            for indices in batches(examples.lengths, batch_words, _seed(seed, epoch)):
+                count = sum(examples.lengths[index] for index in indices)
+                for group in optimizer.param_groups:
+                    group["lr"] = config.lr * 0.75 ** (step / config.decay_steps)
+                total += _gradients(network, examples, indices, count)
+                _clip(network, config.clip)
+                optimizer.step()
+                step += 1
+                _move(average, network, min(config.average, step / (step + 10)))  # no long memory of the first steps
+                advance(count)
+            score = _score(network, average, held_out) if held_out else float(epoch)
+            history = replace(history, epoch=epoch, step=step)
+            if score > history.best:
+                history = replace(history, best=score, best_epoch=epoch)
+                best = {name: tensor.clone() for name, tensor in average.items()}
+            advance(note=f"epoch {epoch}  loss {total / words:.3f}" + (f"  held out {score:.3f}" if held_out else ""))
+            if folder is not None:
+                metrics = {"epoch": epoch, "step": step, "loss": total / words, "held_out": score}
+                begin(partial(_write, folder, metrics, _snapshot(network, optimizer, average, best), history))
+    network.load_state_dict(best)
+    return history
+
+
+def _gradients(network: Biaffine, examples: Examples, indices: Sequence[int], words: int) -> float:
+    """Leave the gradients of a batch's loss per word in the network, and give back the loss summed over the words.
+
+    Every core takes some of the sentences: the steps of a BiLSTM are too small to be shared. Dropout is drawn
+    for the whole batch, so that the number of cores makes no difference but in rounding.
+    """
+    parameters = list(network.parameters())
+    dropout = network.draw_dropout(len(indices), max(examples.lengths[index] for index in indices))
+    shares = min(len(indices), cores(network.mix.device), max(1, words // _LEAST_WORDS))
+    found: list[tuple[float, tuple[Tensor, ...]]] = [(0.0, ())] * shares
+
+    def work(share: int) -> None:
+        rows = slice(share, None, shares)
+        loss = examples.loss(network, indices[rows], [mask[rows] for mask in dropout])
+        found[share] = loss.item(), torch.autograd.grad(loss / words, parameters)
+
+    side_by_side(work, range(shares), network.mix.device)
+    for parameter, *parts in zip(parameters, *(gradients for _, gradients in found), strict=True):
+        # A copy: Adam's fused step takes it for laid out as the parameter, and two gradients may share their memory.
+        parameter.grad = torch.empty_like(parameter).copy_(parts[0])
+        for part in parts[1:]:
+            parameter.grad += part
+    return sum(loss for loss, _ in found)
+
+
+def _clip(network: nn.Module, longest: float) -> None:
+    """Make the gradient as long as allowed, if it is longer."""
+    gradients = [parameter.grad for parameter in network.parameters() if parameter.grad is not None]
+    norm = torch.nn.utils.get_total_norm(gradients)
+    if norm > longest:
+        torch.nn.utils.clip_grads_with_norm_(network.parameters(), longest, norm)
+
+
+def mean_loss(network: Biaffine, examples: Examples) -> float:
+    """The loss per word on examples that are not trained on."""
+    with torch.inference_mode():
+        parts = batches(examples.lengths, UNTRAINED_WORDS, seed=0)
+        return sum(examples.loss(network, part).item() for part in parts) / sum(examples.lengths)
+
+
+def _seed(seed: int, epoch: int) -> int:
+    return int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
+
+
+def _copy(network: Biaffine) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
+
+
+def _move(average: dict[str, Tensor], network: Biaffine, memory: float) -> None:
+    """Let a running mean of the weights take one more step in: memory · mean + (1 − memory) · weights."""
+    for name, tensor in network.state_dict().items():
+        average[name].lerp_(tensor, 1 - memory)
+
+
+def _score(network: Biaffine, average: dict[str, Tensor], held_out: Callable[[Biaffine], float]) -> float:
+    """The held-out score of the averaged weights; the network itself goes on with its own."""
+    own = _copy(network)
+    network.load_state_dict(average)
+    score = held_out(network)
+    network.load_state_dict(own)
+    return score
+
+
+def _write(folder: Path, metrics: dict[str, float], tensors: dict[str, Tensor], history: History) -> None:
+    """Add a line of metrics, in place of those that a killed run did not get to check in, and write the checkpoint."""
+    path = folder / METRICS
+    lines = path.read_text().splitlines() if path.exists() else []
+    kept = [line for line in lines if json.loads(line)["epoch"] < metrics["epoch"]]
+    with open_output(path) as output:
+        output.write("".join(f"{line}\n" for line in [*kept, json.dumps(metrics)]).encode())
+    with open_output(folder / CHECKPOINT) as output:
+        output.write(save(tensors, {"history": json.dumps(asdict(history))}))
+
+
+def _snapshot(
+    network: Biaffine, optimizer: torch.optim.Adam, average: dict[str, Tensor], best: dict[str, Tensor]
+) -> dict[str, Tensor]:
+    """Copies in main memory of what training needs to go on: weights, Adam's moments, the weights' mean, the best."""
+    tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
+    tensors |= {f"average.{name}": tensor for name, tensor in average.items()}
+    tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
+    for name, parameter in network.named_parameters():
+        for key, value in optimizer.state[parameter].items():
+            tensors[f"adam.{key}.{name}"] = value
+    plain = torch.contiguous_format
+    return {name: tensor.to("cpu", copy=True, memory_format=plain) for name, tensor in tensors.items()}
+
+
+def _restore(
+    path: Path,
+    network: Biaffine,
+    optimizer: torch.optim.Adam,
+    average: dict[str, Tensor],
+    best: dict[str, Tensor],
+) -> History:
+    """Put everything back that is in a checkpoint, each into its place."""
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            history = History(**json.loads(file.metadata()["history"]))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dictionary
+        network.load_state_dict({name: tensors[f"network.{name}"] for name in network.state_dict()})
+        for name in network.state_dict():
+            average[name].copy_(tensors[f"average.{name}"])
+            best[name].copy_(tensors[f"best.{name}"])
+        for name, parameter in network.named_parameters():
+            optimizer.state[parameter] = {
+                key: tensors[f"adam.{key}.{name}"].to(parameter.device) for key in ("step", "exp_avg", "exp_avg_sq")
+            }
+    except (safetensors.SafetensorError, KeyError, RuntimeError) as error:
+        hint = "it belongs to another training; remove it to begin anew"
+        raise SubdpError(f"cannot be resumed from: {error}", where=str(path), hint=hint) from None
+    return history

@@ -1,0 +1,255 @@
+"""CRISS (Tran et al. 2020), a checkpoint of fairseq, as an mBART model folder: the translator and encoder of the paper.
+
+    convert(Path("criss_checkpoints/criss.3rd.pt"), Path("criss"))
+
+CRISS was trained on sources without a language token (`words </s>`) and on targets that begin with one (`</s> de_DE
+words </s>`); the folder's tokenizer and settings say so. No code of a checkpoint is run. Imports torch; transformers
+only when called.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import struct
+import tempfile
+from argparse import Namespace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from subdp.support.errors import SubdpError
+
+_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # Rows 0 to 3 of fairseq's embeddings.
+_END, _UNKNOWN = 2, 3
+_OFFSET = 2  # Positions are counted from behind the padding's number.
+_COPIES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
+_FAIRSEQ_SHARED = (*_COPIES, "model.decoder.output_projection.weight")
+_SHARED = (*_COPIES, "model.shared.weight", "lm_head.weight")
+_NORMAL, _UNIGRAM = 1, 1  # SentencePiece's numbers for an ordinary piece and for a unigram model.
+
+
+def convert(checkpoint: Path, folder: Path) -> None:
+    """Write the model folder of a checkpoint, all or nothing.
+
+    `checkpoint` is a `.pt` file or a folder with one; beside it stand `dict.txt`, `lang_dict.txt` (the languages in the
+    order of training) and `sentence.bpe.model`, as in the archive that CRISS comes in.
+    """
+    file = _find(checkpoint)
+    if folder.exists():
+        raise SubdpError("is there already", where=str(folder), hint="name a new folder")
+    tokens = _Tokens.read(file.parent)
+    settings, weights = _load(file)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
+            made = Path(temporary) / "model"
+            positions = _save_model(settings, weights, len(tokens.pieces), made, str(file))
+            _save_tokenizer(tokens, positions, made)
+            made.replace(folder)
+    except OSError as error:
+        raise SubdpError(f"cannot be written: {error.strerror}", where=str(folder)) from None
+
+
+def _find(checkpoint: Path) -> Path:
+    if not checkpoint.is_dir():
+        return checkpoint
+    files = sorted(checkpoint.glob("*.pt"))
+    if len(files) != 1:
+        names = ", ".join(file.name for file in files) or "none"
+        raise SubdpError(f"not one checkpoint but {len(files)}: {names}", where=str(checkpoint), hint="name a .pt file")
+    return files[0]
+
+
+def _load(file: Path) -> tuple[Namespace, dict[str, Tensor]]:
+    """A checkpoint's settings and weights; anything in it but plain data is refused, never run."""
+    try:
+        with torch.serialization.safe_globals(_harmless()):
+            content = torch.load(file, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise SubdpError("no such file", where=str(file), hint="name CRISS's .pt file") from None
+    except pickle.UnpicklingError as error:
+        name = re.search(r"GLOBAL (\S+)", str(error))
+        if name is None:
+            raise SubdpError("this is no checkpoint of fairseq", where=str(file)) from None
+        reason = f"holds more than weights and settings: {name[1]}, which could be code, is not read"
+        hint = "if you trust the file, load it with torch and save again its entries 'model' and 'args' alone"
+        raise SubdpError(reason, where=str(file), hint=hint) from None
+    except (OSError, RuntimeError, EOFError, ValueError) as error:
+        raise SubdpError(f"cannot be read: {error}".splitlines()[0], where=str(file)) from None
+    if not isinstance(content, dict) or not isinstance(content.get("model"), dict):
+        raise SubdpError("this is no checkpoint of fairseq: no weights called 'model'", where=str(file))
+    return content.get("args") or Namespace(), content["model"]
+
+
+def _harmless() -> list[Any]:
+    """What checkpoints hold besides tensors: settings, and numbers of numpy, also under its module's older name."""
+    number, array = np.float64(0).__reduce__()[0], np.zeros(0).__reduce__()[0]
+    modules = ("numpy.core.multiarray", "numpy._core.multiarray")
+    functions = [(number, f"{module}.scalar") for module in modules]
+    functions += [(array, f"{module}._reconstruct") for module in modules]
+    return [Namespace, np.ndarray, np.dtype, *(type(np.dtype(kind)) for kind in "?bhilqBHILQefd"), *functions]
+
+
+def _save_model(settings: Namespace, state: dict[str, Tensor], pieces: int, folder: Path, where: str) -> int:
+    """Write configuration and weights; gives back how many positions there are."""
+    from transformers import GenerationConfig, MBartConfig, MBartForConditionalGeneration
+
+    shared, weights = _places(state, where)
+    if len(shared) != pieces:
+        hint = "dict.txt and lang_dict.txt must be the checkpoint's own"
+        raise SubdpError(f"{len(shared)} embeddings for {pieces} pieces", where=where, hint=hint)
+    try:
+        config = MBartConfig(vocab_size=pieces, d_model=shared.shape[1], **_sizes(settings, weights))
+        with torch.device("meta"):
+            model = MBartForConditionalGeneration(config)
+        same = dict.fromkeys([name for name in model.state_dict() if name in _SHARED], shared)
+        # Strict: every tensor has a place, every place gets a tensor, and the shapes agree.
+        model.load_state_dict(weights | same | {"final_logits_bias": shared.new_zeros(1, pieces)}, assign=True)
+    except (KeyError, RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise SubdpError(
+            f"the weights are not mBART's: {reason}", where=where, hint="name a CRISS checkpoint"
+        ) from None
+    model.tie_weights()
+    ids = {f"{name}_token_id": getattr(config, f"{name}_token_id") for name in ("bos", "pad", "eos", "decoder_start")}
+    model.generation_config = GenerationConfig(**ids, num_beams=5)
+    model.save_pretrained(folder)
+    return int(config.max_position_embeddings)
+
+
+def _places(state: dict[str, Tensor], where: str) -> tuple[Tensor, dict[str, Tensor]]:
+    """The embeddings that encoder and decoder share, and all other weights under their names in an mBART model."""
+    state = {f"model.{name}": tensor for name, tensor in state.items()}
+    shared = [state.pop(name) for name in _FAIRSEQ_SHARED if name in state]
+    if not shared or not all(torch.equal(shared[0], other) for other in shared):
+        raise SubdpError("encoder and decoder do not share their embeddings, as mBART's do", where=where)
+    return shared[0], {name: state[name] for name in state if not name.endswith((".version", "._float_tensor"))}
+
+
+def _sizes(settings: Namespace, weights: dict[str, Tensor]) -> dict[str, Any]:
+    """The configuration: sizes from the weights, the rest from the settings or as fairseq's `mbart_large` has it."""
+    sizes: dict[str, Any] = {
+        "max_position_embeddings": len(weights["model.encoder.embed_positions.weight"]) - _OFFSET,
+        "activation_function": getattr(settings, "activation_fn", "gelu"),
+        "scale_embedding": not getattr(settings, "no_scale_embedding", False),
+        "decoder_start_token_id": _END,
+        "forced_eos_token_id": None,
+    }
+    for side in ("encoder", "decoder"):
+        layers = {name.split(".")[3] for name in weights if name.startswith(f"model.{side}.layers.")}
+        sizes[f"{side}_layers"] = len(layers)
+        sizes[f"{side}_ffn_dim"] = len(weights[f"model.{side}.layers.0.fc1.weight"])
+        sizes[f"{side}_attention_heads"] = getattr(settings, f"{side}_attention_heads", 16)
+    return sizes
+
+
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    """The pieces with their scores, in the order of the embeddings; the languages; SentencePiece's characters map."""
+
+    pieces: list[tuple[str, float]]
+    languages: list[str]
+    characters: bytes
+
+    @classmethod
+    def read(cls, folder: Path) -> _Tokens:
+        """Special pieces, the words of dict.txt, the languages, the mask: in this order fairseq numbers them."""
+        scored, characters = _sentencepiece(folder / "sentence.bpe.model")
+        scores = dict(scored)
+        # Only a line feed ends a line here: other signs that end lines elsewhere are pieces.
+        words = [line.rpartition(" ")[0] for line in _read(folder / "dict.txt").decode().split("\n") if line]
+        if len({*words}) != len(words) or not scores.keys() <= {*words}:
+            reason, hint = "does not list the pieces of sentence.bpe.model", "both must be the checkpoint's own"
+            raise SubdpError(reason, where=str(folder / "dict.txt"), hint=hint)
+        languages = _read(folder / "lang_dict.txt").decode().split()
+        lowest = min(scores.values())
+        pieces = [(word, scores.get(word, lowest)) for word in words]
+        special, rest = ([(piece, 0.0) for piece in names] for names in (_SPECIAL, (*languages, "<mask>")))
+        return cls([*special, *pieces, *rest], languages, characters)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        hint = "CRISS's archive has it beside the checkpoints"
+        raise SubdpError("is missing", where=str(path), hint=hint) from None
+
+
+def _save_tokenizer(tokens: _Tokens, positions: int, folder: Path) -> None:
+    """SentencePiece's model as a tokenizer that needs no SentencePiece. Sources are `words </s>`."""
+    from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.Unigram(tokens.pieces, unk_id=_UNKNOWN, byte_fallback=False))
+    steps: list[Any] = [normalizers.Precompiled(tokens.characters)] if tokens.characters else []
+    steps += [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip()]
+    tokenizer.normalizer = normalizers.Sequence(steps)
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme="always")
+    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", _END)])
+    names = {"bos": "<s>", "cls": "<s>", "pad": "<pad>", "eos": "</s>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        model_max_length=positions,
+        additional_special_tokens=tokens.languages,
+        **{f"{role}_token": token for role, token in names.items()},
+    ).save_pretrained(folder)
+
+
+def _sentencepiece(path: Path) -> tuple[list[tuple[str, float]], bytes]:
+    """The ordinary pieces of SentencePiece's model with their scores, and its map of characters.
+
+    Of the file's messages: 1 is a piece (1 text, 2 score, 3 type), 2 the training (3 kind of model), 3 the
+    normalisation (2 map of characters).
+    """
+    pieces, characters = [], b""
+    data = _read(path)
+    try:
+        for number, value in _fields(data):
+            fields = dict(_fields(value)) if number in (1, 2, 3) else {}
+            if number == 1 and fields.get(3, _NORMAL) == _NORMAL:
+                pieces.append((fields[1].decode(), struct.unpack("<f", fields[2])[0]))
+            elif number == 2 and fields.get(3, _UNIGRAM) != _UNIGRAM:
+                raise SubdpError("is not a unigram model, as mBART's is", where=str(path))
+            elif number == 3:
+                characters = fields.get(2, b"")
+    except (IndexError, KeyError, TypeError, UnicodeDecodeError, struct.error):
+        pieces = []
+    if not pieces:
+        raise SubdpError("is no model of SentencePiece", where=str(path), hint="fetch it again")
+    return pieces, characters
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """The fields of a protocol buffer message: numbers as int, all else as bytes."""
+    at = 0
+
+    def varint() -> int:
+        nonlocal at
+        number = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            number |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return number
+
+    while at < len(data):
+        key = varint()
+        kind = key & 7
+        if kind == 0:
+            yield key >> 3, varint()
+            continue
+        size = varint() if kind == 2 else {1: 8, 5: 4}[kind]
+        if at + size > len(data):
+            raise IndexError("cut off")
+        yield key >> 3, data[at : at + size]
+        at += size

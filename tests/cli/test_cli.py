@@ -1,0 +1,200 @@
+"""The command line: what a user types, sees, and gets back as exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from subdp.cli.main import app
+from subdp.corpus.treebank import Sentence, read_conllu, write_conllu
+from tests.grammar import toy_pairs
+
+GOLD = Sentence.of(
+    ["Dogs", "bark", "."], heads=[2, 0, 2], labels=["nsubj", "root", "punct"], upos=["NOUN", "VERB", "PUNCT"]
+)
+WRONG = Sentence.of(
+    ["Dogs", "bark", "."], heads=[0, 1, 2], labels=["root", "obj", "punct"], upos=["NOUN", "VERB", "PUNCT"]
+)
+
+
+def run(*words: object) -> int:
+    """Run a command line and give back its exit code."""
+    try:
+        app.meta([str(word) for word in words])
+    except SystemExit as exit_:
+        return int(exit_.code or 0)
+    return 0
+
+
+@pytest.fixture
+def treebanks(tmp_path: Path) -> tuple[Path, Path]:
+    gold, system = tmp_path / "gold.conllu", tmp_path / "system.conllu"
+    write_conllu([GOLD, GOLD], gold)
+    write_conllu([GOLD, WRONG], system)
+    return gold, system
+
+
+def test_evaluate_prints_scores_or_json(treebanks: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("evaluate", *treebanks) == 0
+    assert capsys.readouterr().out.startswith("UAS 50.0  LAS 50.0")
+    assert run("evaluate", *treebanks, "--json", "--punctuation", "none") == 0
+    assert json.loads(capsys.readouterr().out)["words"] == 6
+
+
+def test_bad_data_is_one_line_and_exit_1(treebanks: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    broken = treebanks[0].with_name("broken.conllu")
+    broken.write_text("1\ta\n\n")
+    assert run("evaluate", treebanks[0], broken) == 1
+    message = capsys.readouterr().err
+    assert "broken.conllu:1: 2 columns instead of 10" in message
+    assert "Traceback" not in message
+    assert len(message.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (["evaluate", "gold.conllu"], "--system"),
+        (["evaluate", "a", "b", "--punctuation", "some"], '"some" for --punctuation'),
+        (["evaluate", "a", "b", "--nothing"], "--nothing"),
+        (["evaluate", "-x", "b"], "there is no option -x"),
+        (["evalu"], 'Did you mean "evaluate"'),
+        (["align", "--bitext", "a", "--method", "magic"], '"magic" for --method'),
+    ],
+)
+def test_a_bad_call_is_one_line_and_exit_2(call: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*call) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("subdp: ")
+    assert said in message
+    assert len(message.splitlines()) == 1
+
+
+def test_a_bad_value_of_an_option_for_all_verbs_is_one_line_too() -> None:
+    subdp = str(Path(sys.executable).with_name("subdp"))
+    done = subprocess.run([subdp, "--quiet=3", "cache"], check=False, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("subdp: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_help_and_evaluate_do_without_torch() -> None:
+    code = "import sys, subdp.cli.main; sys.exit('torch' in sys.modules or 'numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_show_draws_text_pages_and_pictures(treebanks: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    gold = treebanks[0]
+    assert run("show", gold) == 0
+    assert "nsubj ← bark" in capsys.readouterr().out
+    for ending, content in ((".html", "<html"), (".svg", "<svg")):
+        picture = gold.with_suffix(ending)
+        assert run("show", gold, "-o", picture) == 0
+        assert content in picture.read_text()
+
+
+def test_the_three_steps_from_a_treebank_to_a_parser(
+    tmp_path: Path, tiny_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = toy_pairs(40)
+    write_conllu((tree for tree, _, _ in pairs), tmp_path / "source.conllu")
+    (tmp_path / "pairs.tsv").write_text(
+        "".join(f"{' '.join(tree.words)}\t{' '.join(translation.words)}\n" for tree, translation, _ in pairs)
+    )
+    small = ["--train.epochs", "2", "--network.lstm", "8", "--network.layers", "1,2", "--train.batch_words", "100"]
+    train = ["train", "--treebank", tmp_path / "source.conllu", "--dev", tmp_path / "source.conllu", "--encoder"]
+    assert run(*train, tiny_folder, "-o", tmp_path / "source", *small) == 0
+    assert capsys.readouterr().out.startswith("dev: UAS")
+    assert {path.name for path in (tmp_path / "source").iterdir()} >= {"config.json", "config.toml", "metrics.jsonl"}
+    silver = tmp_path / "silver"
+    parser = ["--parser", tmp_path / "source"]
+    assert (
+        run("project", "--bitext", tmp_path / "pairs.tsv", "-o", silver, *parser, "--tokenized", "--alignment", "match")
+        == 0
+    )
+    assert "kept" in capsys.readouterr().err
+    assert run("adapt", "--silver", silver, "-o", tmp_path / "target", *parser, "--adapt.epochs", "1") == 0
+    assert not (tmp_path / "target.training").exists()
+    (tmp_path / "text.txt").write_text("La hundo vidas unu kato. Ĉu vi aŭdas?\n")
+    parse = ["parse", tmp_path / "text.txt", "--parser", tmp_path / "target", "--confidence"]
+    assert run(*parse, "-o", tmp_path / "out.conllu") == 0
+    first, second = read_conllu(tmp_path / "out.conllu")
+    assert first.words == ("La", "hundo", "vidas", "unu", "kato", ".")
+    assert first.text == "La hundo vidas unu kato."
+    assert second.sent_id == "2"
+    assert "HeadProb=" in first.conllu
+    udvalidate, file = str(Path(sys.executable).with_name("udvalidate")), str(tmp_path / "out.conllu")
+    validate = [udvalidate, "--lang", "ud", "--level", "2", file]
+    assert subprocess.run(validate, check=False, capture_output=True).returncode == 0
+
+    class Input:
+        buffer = io.BytesIO(b"la hundo vidas\n")
+
+    monkeypatch.setattr("sys.stdin", Input())
+    capsys.readouterr()
+    assert run("parse", "-", "--format", "words", *parse[2:4]) == 0
+
+
+def test_an_interrupted_training_is_named_and_resumed_only_when_asked(
+    tmp_path: Path, tiny_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_conllu((tree for tree, _, _ in toy_pairs(5)), tmp_path / "source.conllu")
+    (tmp_path / "model.training").mkdir()
+    (tmp_path / "model.training" / "metrics.jsonl").touch()
+    train = ["train", "--treebank", tmp_path / "source.conllu", "--encoder", tiny_folder, "-o", tmp_path / "model"]
+    small = ["--train.epochs", "1", "--network.lstm", "8", "--network.layers", "1,2"]
+    assert run(*train, *small) == 1
+    assert "--resume" in capsys.readouterr().err
+    assert run(*train, *small, "--resume") == 0
+
+
+def test_align_writes_links_and_scores_them(
+    tmp_path: Path, tiny_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pairs.tsv").write_text("a dog\ta dog\nthe cat\tthe cat\n")
+    align = ["align", "--bitext", tmp_path / "pairs.tsv", "--encoder", tiny_folder, "--layer", "0"]
+    assert run(*align, "-o", tmp_path / "links.txt") == 0
+    assert (tmp_path / "links.txt").read_text() == "0-0 1-1\n0-0 1-1\n"
+    assert run(*align, "--score", tmp_path / "links.txt", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["aer"] == 0
+    (tmp_path / "gold.txt").write_text("0-0 0-7 1-9\n0-0\n")
+    assert run(*align, "--score", tmp_path / "gold.txt", "--json") == 0
+    said = capsys.readouterr()
+    assert "gold.txt:1: link 0-7 names target word 7 but the target sentence has 2 words (sure links" in said.err
+    assert len(said.err.splitlines()) == 1
+    assert json.loads(said.out)["recall"] == 2 / 4  # those beyond the sentence count as missed
+    (tmp_path / "pairs.tsv").write_text("a dog\ta dog\n\tempty\nthe cat\tthe cat\n\tend\n")
+    assert run(*align, "-o", tmp_path / "links.txt") == 0
+    assert (tmp_path / "links.txt").read_text() == "0-0 1-1\n\n0-0 1-1\n\n"
+
+
+def test_the_cache_is_shown_and_cleared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUBDP_CACHE", str(tmp_path))
+    (tmp_path / "silver").mkdir()
+    (tmp_path / "silver" / "pairs").write_bytes(bytes(2_000_000))
+    assert run("cache") == 0
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["2", "MB", "in", "all"]
+    entry = {"folder": str(tmp_path / "silver"), "bytes": 2_000_000, "what": "projected pairs"}
+    assert run("cache", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"cleared": False, "bytes": 2_000_000, "entries": [entry]}
+    assert run("cache", "--clear", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"cleared": True, "bytes": 2_000_000, "entries": [entry]}
+    assert run("cache", "--clear") == 0
+    assert capsys.readouterr().out.split() == ["0", "MB", "freed"]
+
+
+def test_one_is_not_called_several(treebanks: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    gold = treebanks[0]
+    assert run("show", gold, "--most", "1") == 0
+    assert capsys.readouterr().err == "the first 1 sentence; --most draws more\n"
+    word = gold.with_name("word.conllu")
+    write_conllu([Sentence.of(["Go"], heads=[0], labels=["root"], upos=["VERB"])], word)
+    assert run("evaluate", word, word) == 0
+    assert "(1 word, 1 sentence)" in capsys.readouterr().out

@@ -1,0 +1,279 @@
+"""The experiments: which cells there are, that they are done once, and what the tables say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from subdp.cli.experiments import _suffix
+from subdp.cli.main import app
+from subdp.evaluation.scores import SentenceCounts
+from subdp.experiments.cells import run_grid
+from subdp.experiments.corpora import Corpora
+from subdp.experiments.grid import Cell, ExperimentName, ExperimentOptions, Grid, Result, System, read_result
+from subdp.experiments.tables import PAPER, Table, gains, latex, markdown, table_csv, write_report
+from subdp.support.errors import SubdpError
+from subdp.support.settings import LOSSES, NetworkConfig, Settings, TrainConfig
+from tests.grammar import toy_pairs
+from tests.tiny import tiny_encoder
+
+PARTS = ("ntrex", "pud", "tatoeba")
+SETTINGS = replace(
+    Settings.resolve(),
+    network=NetworkConfig(features=16, lstm=12, lstm_layers=1, arc=12, label=8),
+    train=TrainConfig(epochs=2, batch_words=200),
+    adapt=TrainConfig(epochs=1, batch_words=200),
+)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of treebanks and bitext in the toy language, under the names of the real ones."""
+    folder = tmp_path_factory.mktemp("data")
+    for treebank, code, side in (
+        ("English-EWT", "en_ewt", 0),
+        ("German-GSD", "de_gsd", 1),
+        ("French-GSD", "fr_gsd", 0),
+        ("Spanish-GSD", "es_gsd", 0),
+        ("Spanish-AnCora", "es_ancora", 0),
+    ):
+        for seed, split in enumerate(("train", "dev", "test")):
+            if split != "train" or code == "en_ewt":
+                _write(folder / f"ud/UD_{treebank}/{code}-ud-{split}.conllu", 20, seed, side)
+    for treebank, code, side in (("English-PUD", "en_pud", 0), ("German-PUD", "de_pud", 1), ("Hindi-PUD", "hi_pud", 1)):
+        _write(folder / f"ud/UD_{treebank}/{code}-ud-test.conllu", 12, 7, side)
+    (folder / "bitext/ntrex").mkdir(parents=True)
+    for language, side in (("en", 0), ("de", 1), ("fr", 0), ("es", 0), ("hi", 1)):
+        lines = [" ".join(pair[:2][side].words) for pair in toy_pairs(60, seed=5)]
+        (folder / f"bitext/ntrex/{language}.txt").write_text("\n".join(lines) + "\n")
+    (folder / "bitext/tatoeba").mkdir()
+    rows = [f"{' '.join(a.words)}\t{' '.join(b.words)}" for a, b, _ in toy_pairs(30, seed=6)]
+    (folder / "bitext/tatoeba/en-de.tsv").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+def _write(path: Path, count: int, seed: int, side: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    trees = [pair[:2][side] for pair in toy_pairs(count, seed=seed)]
+    path.write_text("".join(f"# sent_id = s{number}\n{tree.conllu}\n\n" for number, tree in enumerate(trees)))
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all grids, as a user would have it."""
+    return tmp_path_factory.mktemp("experiments")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SUBDP_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory: pytest.TempPathFactory) -> ExperimentOptions:
+    encoder = str(tiny_encoder(tmp_path_factory.mktemp("encoder")))
+    return ExperimentOptions(encoder=encoder, tatoeba=10, dev_sentences=8)
+
+
+def _grid(name: ExperimentName, options: ExperimentOptions, *languages: str, seeds: tuple[int, ...] = (1,)) -> Grid:
+    return Grid(name, languages, seeds, options, SETTINGS)
+
+
+def test_bitext_is_ntrex_and_tatoeba_and_pud_where_that_is_not_the_test_set(data: Path) -> None:
+    corpora = Corpora(data, PARTS, 10)
+    ntrex = {tuple(pair[0].words) for pair in toy_pairs(60, seed=5)}
+    german, hindi = corpora.bitext("de"), corpora.bitext("hi")
+    assert german.report.read == 60 + 12 + 30
+    assert german.report.dropped["not in the sample"] == 20
+    assert hindi.report.read == 60
+    assert {pair.source for pair in hindi} <= ntrex
+
+
+def test_a_language_tested_on_pud_has_halves_of_it_that_share_nothing(data: Path) -> None:
+    corpora = Corpora(data, PARTS, 0)
+    dev, test = corpora.gold("hi", "dev"), corpora.gold("hi", "test")
+    assert [tree.sent_id for tree in dev + test] == [f"s{number}" for number in range(12)]
+    assert len(dev) == len(test) == 6
+
+
+def test_the_ablation_has_the_papers_five_systems_and_one_seed_of_the_slow_ones(options: ExperimentOptions) -> None:
+    cells = _grid("ablation", options, "de", seeds=(1, 2, 3)).cells()
+    seeds = {name: [c.seed for c in cells if c.system.name == name] for name in ("DT", "ST", "Hard", "RandI", "SubDP")}
+    assert seeds == {"DT": [1, 2, 3], "ST": [1], "Hard": [1, 2, 3], "RandI": [1], "SubDP": [1, 2, 3]}
+
+
+def test_one_source_parser_for_all_seeds_makes_direct_transfer_one_cell(options: ExperimentOptions) -> None:
+    cells = _grid("transfer", replace(options, encoder=None), "de", seeds=(1, 2)).cells()
+    assert [(c.system.name, c.seed) for c in cells] == [("DT", 1), ("SubDP", 1), ("SubDP", 2)]
+
+
+def test_a_seed_or_language_named_twice_counts_once(options: ExperimentOptions) -> None:
+    assert _grid("transfer", options, "de", "de", seeds=(1, 2, 1)).cells() == (
+        _grid("transfer", options, "de", seeds=(1, 2)).cells()
+    )
+
+
+def test_the_losses_differ_from_the_default_in_one_setting_each(options: ExperimentOptions) -> None:
+    systems = _grid("losses", options, "de").systems("de")[1:]
+    default = systems[0].losses
+    assert default == SETTINGS.losses
+    assert systems[1].losses == LOSSES["paper"]
+    assert len({system.losses for system in systems}) == len(systems) >= 8
+    for system in systems[2:]:
+        assert sum(getattr(system.losses, name) != getattr(default, name) for name in default.__slots__) == 1
+
+
+def test_every_system_gives_a_parser_and_a_second_run_does_nothing(
+    data: Path, output: Path, options: ExperimentOptions
+) -> None:
+    said: list[str] = []
+    grid, corpora = _grid("ablation", options, "de"), Corpora(data, PARTS, options.tatoeba)
+    first = run_grid(grid, corpora, output, said.append)
+    assert [result.cell.system.name for result in first] == ["DT", "ST", "Hard", "RandI", "SubDP"]
+    assert len({result.las("test") for result in first}) > 1
+    assert all(len(result.counts["dev"]) == 8 for result in first)
+    before = {path: path.stat().st_mtime_ns for path in (output / "cells").iterdir()}
+    again = run_grid(grid, corpora, output, said.append)
+    assert "seed 1: 5 cells, 5 done before" in said
+    assert [result.counts for result in again] == [result.counts for result in first]
+    assert {path: path.stat().st_mtime_ns for path in (output / "cells").iterdir()} == before
+
+
+def test_grids_in_one_folder_share_their_cells(data: Path, output: Path, options: ExperimentOptions) -> None:
+    said: list[str] = []
+    run_grid(_grid("ablation", options, "de"), Corpora(data, PARTS, options.tatoeba), output, said.append)
+    run_grid(_grid("transfer", options, "de"), Corpora(data, PARTS, options.tatoeba), output, said.append)
+    assert said[-1] == "seed 1: 2 cells, 2 done before"
+
+
+def test_other_settings_are_other_cells(data: Path, output: Path, options: ExperimentOptions) -> None:
+    grid = _grid("transfer", options, "de")
+    longer = replace(grid, settings=replace(SETTINGS, adapt=replace(SETTINGS.adapt, epochs=2)))
+    said: list[str] = []
+    for one in (grid, longer):
+        run_grid(one, Corpora(data, PARTS, options.tatoeba), output, said.append)
+    assert "seed 1: 2 cells, 1 done before" in said  # direct transfer trains nothing
+
+
+def test_two_jobs_find_what_one_finds(data: Path, output: Path, options: ExperimentOptions, tmp_path: Path) -> None:
+    corpora = Corpora(data, PARTS, options.tatoeba)
+    alone = run_grid(_grid("transfer", options, "de"), corpora, output, lambda _: None)
+    together = run_grid(_grid("transfer", replace(options, jobs=2), "de"), corpora, tmp_path, lambda _: None)
+    assert [r.counts for r in together] == [r.counts for r in alone]
+
+
+def test_other_links_and_fewer_pairs_need_no_other_silver(data: Path, output: Path, options: ExperimentOptions) -> None:
+    corpora = Corpora(data, PARTS, options.tatoeba)
+    sizes = run_grid(_grid("bitext-size", options, "de"), corpora, output, lambda _: None)
+    assert [result.cell.system.name for result in sizes] == ["DT", "50"]
+    links = run_grid(_grid("alignment", options, "de"), corpora, output, lambda _: None)
+    assert len(links) == 7
+    assert len(list((output / "silver").iterdir())) == 1
+
+
+def test_several_sources_teach_one_target(data: Path, output: Path, options: ExperimentOptions) -> None:
+    results = run_grid(_grid("multisource", options, "de"), Corpora(data, PARTS, 0), output, lambda _: None)
+    names = [result.cell.system.name for result in results]
+    alone = ["DT en", "DT es", "DT fr", "SubDP en", "SubDP es", "SubDP fr"]
+    assert names == [*alone, "DT all", "SubDP all", "SubDP all, averaged", "DT all, SubDP init."]
+
+
+def _result(language: str, system: str, seed: int, right: int) -> Result:
+    counts = [SentenceCounts(10, 10, right, right - 1, True) for _ in range(20)]
+    return Result(Cell(language, System(system), seed), {"dev": counts, "test": counts}, {"encoder": "bundled"})
+
+
+RESULTS = [
+    _result("de", "DT", 1, 5), _result("de", "SubDP", 1, 7), _result("de", "SubDP", 2, 8),
+    _result("tr", "DT", 1, 3), _result("tr", "SubDP", 1, 4), _result("tr", "SubDP", 2, 4),
+]  # fmt: skip
+
+
+def test_a_table_has_means_over_seeds_and_over_languages() -> None:
+    table = Table.of(RESULTS, "test")
+    assert table.languages == ("tr", "de")  # the paper's order
+    assert table.rows("UAS") == [["DT", "30.0", "50.0", "40.0"], ["SubDP", "40.0 ± 0.0", "75.0 ± 7.1", "57.5"]]
+
+
+def test_the_gain_is_of_the_mean_over_all_seeds() -> None:
+    found = {(language, other): comparison.uas.gain for language, other, comparison in gains(RESULTS, "test")}
+    assert found == {("tr", "DT"): pytest.approx(10), ("de", "DT"): pytest.approx(25)}
+
+
+def test_the_transfer_table_shows_the_papers_numbers_and_names_the_encoder() -> None:
+    text = markdown("transfer", RESULTS, ("test",))
+    assert f"{PAPER['de'][1]:.1f}" in text
+    assert "not the paper's XLM-R" in text
+    assert r"75.0 $\pm$ 7.1" in latex("transfer", RESULTS, ("test",))
+
+
+def test_other_losses_have_files_of_their_own() -> None:
+    named = {_suffix(losses) for losses in LOSSES.values()}
+    assert named == {"", "-paper"}
+    assert len({*named, *(_suffix(replace(LOSSES["default"], temperature=value)) for value in (0.5, 2.0))}) == 4
+
+
+def test_all_four_files_are_written(tmp_path: Path) -> None:
+    files = write_report("bitext-size", [*RESULTS, _result("de", "50", 1, 6)], ("dev",), tmp_path, "bitext-size")
+    assert [path.suffix for path in files] == [".md", ".tex", ".csv", ".png"]
+    assert (tmp_path / "bitext-size.png").read_bytes().startswith(b"\x89PNG")
+    assert table_csv(RESULTS).count("\n") == 1 + 2 * len(RESULTS)
+
+
+def test_a_source_parser_of_other_settings_is_another(data: Path, output: Path, options: ExperimentOptions) -> None:
+    grid = _grid("transfer", options, "de")
+    run_grid(grid, Corpora(data, PARTS, 0), output, lambda _: None)
+    before = len(list((output / "source").iterdir()))
+    longer = replace(grid, settings=replace(SETTINGS, train=replace(SETTINGS.train, epochs=3)))
+    run_grid(longer, Corpora(data, PARTS, 0), output, lambda _: None)
+    assert len(list((output / "source").iterdir())) == before + 1
+
+
+def test_a_missing_part_of_a_language_is_told(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "ud/UD_Korean-GSD").mkdir(parents=True)
+    source = data / "ud/UD_German-GSD/de_gsd-ud-test.conllu"
+    (tmp_path / "ud/UD_Korean-GSD/ko_gsd-ud-test.conllu").write_bytes(source.read_bytes())
+    with pytest.raises(SubdpError, match="UD_Korean-Kaist: has no test part"):
+        Corpora(tmp_path, PARTS, 0).gold("ko", "test")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("seeds = 3", "seeds cannot be 3"),
+        ('languages = "de"', "languages cannot be 'de'"),
+        ('preset = "big"', "preset cannot be 'big'"),
+        ("jobs = 0", "jobs cannot be 0"),
+        ("epochs = 3", "no setting 'epochs' in [experiment]"),
+    ],
+)
+def test_a_wrong_configuration_is_a_clear_error(
+    tmp_path: Path, text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "c.toml").write_text(f"[experiment]\n{text}\n")
+    with pytest.raises(SystemExit) as exit:
+        app.meta(["experiment", "transfer", "--data", str(tmp_path), "-o", "x", "--config", str(tmp_path / "c.toml")])
+    assert exit.value.code == 1
+    assert said in capsys.readouterr().err
+
+
+def test_a_damaged_cell_is_made_anew(tmp_path: Path) -> None:
+    cell = RESULTS[0].cell
+    (tmp_path / "cell.json").write_text(json.dumps({"counts": {"dev": [[1]]}}))
+    assert read_result(tmp_path / "cell.json", cell, ("dev",)) is None
+    assert read_result(tmp_path / "none.json", cell, ("dev",)) is None
+
+
+def test_a_wrong_folder_or_language_is_a_clear_error(tmp_path: Path, options: ExperimentOptions) -> None:
+    with pytest.raises(SubdpError, match="no such folder"):
+        Corpora(tmp_path / "missing", PARTS, 0)
+    with pytest.raises(SubdpError, match="holds no folder ud/"):
+        Corpora(tmp_path, PARTS, 0)
+    with pytest.raises(SubdpError, match="no experiment for the language 'xx'"):
+        _grid("transfer", options, "xx")
