@@ -28,6 +28,7 @@ from subdp.encoder.feature_store import FeatureStore
 from subdp.evaluation.attachment import evaluate
 from subdp.network.biaffine import Biaffine
 from subdp.parser import Parser
+from subdp.projection.substructures import inventory_of
 from subdp.support.settings import PRESETS
 from subdp.training.examples import TreeExamples
 from subdp.training.loop import train
@@ -38,7 +39,7 @@ STANZA_EPOCHS = 3
 
 def train_both(parser: Parser, store: FeatureStore, sentences: list[Sentence], supar: Supar, repeats: int) -> list[Row]:
     """An epoch of ours and one of supar's in turn, through our loop's call after every epoch."""
-    examples = TreeExamples(store, sentences, {name: number for number, name in enumerate(parser.label_names)})
+    examples = TreeExamples(store.batch, sentences, parser.inventory)
     words = sum(examples.lengths)
     times: dict[str, list[float]] = {"subdp": [], "supar": []}
     start = time.perf_counter()
@@ -95,10 +96,10 @@ def main() -> None:
     chosen = options.parse_args()
     learnt, fresh = read_sample(chosen.treebank, chosen.sentences)
     encoder = Encoder.load(chosen.encoder)
-    names = tuple(sorted({label for sentence in learnt for label in sentence.labels}))
+    inventory = inventory_of(learnt)
     layers = encoder.check_layers(NETWORK.layers)
     torch.manual_seed(1)
-    parser = Parser(Biaffine(NETWORK, len(layers), encoder.hidden, len(names)), NETWORK, names, encoder)
+    parser = Parser(Biaffine(NETWORK, len(layers), encoder.hidden, inventory), NETWORK, inventory, encoder)
     say(f"{encoder.name} on {encoder.model.device}, {torch.get_num_threads()} threads")
     with tempfile.TemporaryDirectory() as folder:
         store = FeatureStore(encoder, layers, Path(folder))

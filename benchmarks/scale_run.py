@@ -28,6 +28,7 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.utils.flop_counter import FlopCounterMode
 
 from measure import seconds
+from subdp.alignment.aligner import Aligner
 from subdp.alignment.links import Alignment
 from subdp.alignment.similarity import SimilarityAligner
 from subdp.corpus.bitext import Bitext, Pair, read_bitext
@@ -38,7 +39,8 @@ from subdp.encoder.feature_store import FeatureStore
 from subdp.encoder.shards import write_shard
 from subdp.network.biaffine import Biaffine
 from subdp.parser import Parser
-from subdp.projection.silver import Silver
+from subdp.projection.silver import SilverStore
+from subdp.projection.substructures import Inventory
 from subdp.support.settings import Settings
 
 LABELS = 37  # as many as universal relations
@@ -77,14 +79,17 @@ class Watch:
                 stage["megabytes"] = max(stage.get("megabytes", 0.0), int(line.split()[1]) / 1024)
 
 
-class TimedAligner:
+class TimedAligner(Aligner):
     """An aligner that knows how long it took, though its work is done bit by bit while others go on."""
 
     def __init__(self, aligner: SimilarityAligner):
         self.aligner, self.seconds = aligner, 0.0
 
-    def __repr__(self) -> str:
-        return repr(self.aligner)
+    reads_vectors = True
+
+    @property
+    def fingerprint(self) -> str:
+        return self.aligner.fingerprint
 
     def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
         stream = self.aligner.align(pairs)
@@ -102,8 +107,9 @@ def make_parser(encoder: Encoder, settings: Settings, folder: Path) -> Parser:
     layers = encoder.check_layers(settings.network.layers)
     names = ("root", *(f"label{number}" for number in range(1, LABELS)))
     torch.manual_seed(1)
-    network = Biaffine(settings.network, len(layers), encoder.hidden, LABELS)
-    parser = Parser(network, settings.network, names, encoder)
+    inventory: Inventory = {"arcs": (), "labels": names}
+    network = Biaffine(settings.network, len(layers), encoder.hidden, inventory)
+    parser = Parser(network, settings.network, inventory, encoder)
     parser.__dict__["features"] = FeatureStore(encoder, layers, folder / "features")
     return parser
 
@@ -197,7 +203,7 @@ def operations(file: str, encoder: Encoder, settings: Settings, folder: Path) ->
     aligner = SimilarityAligner(encoder)
     found = {"encode": count(lambda: parser.features.add(sides)), "align": count(lambda: list(aligner.align(bitext)))}
     both = count(lambda: parser.project(bitext, aligner=aligner, folder=folder / "silver"))
-    silver = Silver(folder / "silver")
+    silver = SilverStore(folder / "silver")
     adapt = count(lambda: parser.adapt(silver, settings=settings, held_out=0.0))
     return {**found, "project": both - found["align"], "adapt": adapt}
 

@@ -10,6 +10,10 @@ import random
 from subdp.alignment.links import Alignment
 from subdp.corpus.bitext import Pair
 from subdp.corpus.treebank import Sentence
+from subdp.projection.substructures import Substructure
+
+FIRST = Substructure("first", "word", lambda sentence: ["yes", *["no"] * (len(sentence) - 1)])
+"""A made-up substructure of words: whether a word is the first of its sentence."""
 
 NOUNS = {"dog": "hundo", "cat": "kato", "bird": "birdo", "child": "infano", "horse": "cevalo"}
 VERBS = {"sees": "vidas", "likes": "amas", "hears": "audas"}

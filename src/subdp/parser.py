@@ -10,52 +10,62 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import chain, islice, tee
+from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from subdp.alignment.similarity import Aligner, FileAligner, SimilarityAligner, find_aligner
+from subdp.alignment.aligner import Aligner
+from subdp.alignment.registry import find_aligner
 from subdp.corpus.bitext import Bitext
 from subdp.corpus.treebank import Sentence, trees_hash
-from subdp.encoder.batch import Batch, Batcher, Words
+from subdp.encoder.batch import Batcher, Words, chunks
 from subdp.encoder.encoder import Encoder
 from subdp.encoder.feature_store import FeatureStore
-from subdp.evaluation.attachment import Scores, evaluate
+from subdp.encoder.trainable import TrainableEncoder, encoder_batch, trained_layers
+from subdp.evaluation.attachment import evaluate
+from subdp.evaluation.scores import Scores
 from subdp.network.biaffine import Biaffine
-from subdp.network.confidence import confidences
-from subdp.network.model_folder import load_folder, save_folder
-from subdp.network.prediction import distributions, encoder_batch, predict
+from subdp.network.growth import with_values
+from subdp.network.model_folder import Model, check_replaceable, load_folder, save_folder
+from subdp.network.prediction import chunk_words
+from subdp.network.units import PairsUnit, ParseUnit, ProjectUnit, soft_trees
 from subdp.projection.gold_trees import check_trees, with_trees
-from subdp.projection.silver import SHARD, Silver, SilverPair
+from subdp.projection.silver import Silver, SilverStore
 from subdp.projection.soft_tree import SoftTree
+from subdp.projection.substructures import LABELS, Inventory, inventory_of
 from subdp.support.cache import cache_folder
+from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
 from subdp.support.progress import progress
 from subdp.support.settings import NetworkConfig, Settings, as_dict
-from subdp.training.examples import SoftExamples, TreeExamples
-from subdp.training.loop import Examples, mean_loss, train
-from subdp.training.null_mass import with_teacher
+from subdp.training.examples import Examples, SoftExamples, TreeExamples
+from subdp.training.loop import mean_loss, train
 
-_NEVER = -10.0  # The score of a label that a parser has not learnt: possible, but hardly ever its choice.
 _HELD_OUT = 0.1  # The share of what is adapted to that chooses the epoch instead.
+_HERE = LocalEngine()
 
 
 @dataclass(frozen=True)
 class Parser:
-    """A biaffine parser over a frozen encoder. `about` tells where it comes from and goes into its model card."""
+    """A biaffine parser over an encoder. `inventory` has the values of all that it predicts.
+
+    `about` tells where it comes from and goes into its model card. `trained_encoder` has the encoder's layers that were
+    trained along with the network; without it the encoder is as it was loaded.
+    """
 
     network: Biaffine
     config: NetworkConfig
-    label_names: tuple[str, ...]
+    inventory: Inventory
     encoder: Encoder
-    about: dict[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
     store: FeatureStore | None = field(default=None, repr=False, compare=False)
+    trained_encoder: TrainableEncoder | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def train(
@@ -64,30 +74,31 @@ class Parser:
         *,
         dev: Iterable[Sentence] = (),
         encoder: str | Path | Encoder = "bundled",
+        predict: Sequence[str] = (),
         settings: Settings | None = None,
         seed: int = 1,
         folder: Path | None = None,
-        about: dict[str, Any] | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> Parser:
         """Train on gold trees; with `dev` trees the best epoch by LAS on them is kept, otherwise the last.
 
-        Checkpoints go to `folder`; a training that was interrupted goes on from there.
+        `predict` names what to predict besides arcs and labels. Checkpoints go to `folder`; a training that was
+        interrupted resumes from there.
         """
         settings = Settings.resolve() if settings is None else settings
         sentences, held_out = list(treebank), list(dev)
         if not sentences:
             raise SubdpError("the treebank has no sentences")
-        names = tuple(sorted({label for sentence in sentences for label in sentence.universal_labels} - {"_"}))
+        inventory = inventory_of(sentences, predict)
         model = encoder if isinstance(encoder, Encoder) else Encoder.load(encoder)
         layers = model.check_layers(settings.network.layers)
         torch.manual_seed(seed)
-        network = Biaffine(settings.network, len(layers), model.hidden, len(names)).to(model.model.device)
-        parser = cls(network, settings.network, names, model)
-        parser.features.add(sentence.words for sentence in [*sentences, *held_out])
-        examples = TreeExamples(parser.features, sentences, {name: number for number, name in enumerate(names)})
+        network = Biaffine(settings.network, len(layers), model.hidden, inventory).to(model.model.device)
+        parser = cls(network, settings.network, inventory, model)
+        parser._remember(sentence.words for sentence in [*sentences, *held_out])
         history = train(
             network,
-            examples,
+            examples := TreeExamples(parser._stored, sentences, inventory),
             settings.train,
             seed=seed,
             held_out=(lambda _: parser.evaluate(held_out).las) if held_out else None,
@@ -110,12 +121,18 @@ class Parser:
     @classmethod
     def load(cls, folder: str | Path, *, encoder: str | Path | Encoder | None = None) -> Parser:
         """Load a model folder; nothing in it is executed. `encoder` says where its encoder is, if not where it was."""
-        network, config, names, facts, about = load_folder(Path(folder))
+        found = load_folder(Path(folder))
+        facts = found.encoder
         model = encoder if isinstance(encoder, Encoder) else Encoder.load(encoder or facts["name"])
         if model.fingerprint != facts["fingerprint"]:
-            hint = f"it was trained with {facts['name']}; name that one with encoder="
+            hint = f"it was trained with {facts['name']}; name that one with --encoder, or encoder= in Python"
             raise SubdpError("was trained with another encoder", where=str(folder), hint=hint)
-        return cls(network.to(model.model.device), config, names, model, about)
+        parser = cls(found.network.to(model.model.device), found.config, found.inventory, model, found.about)
+        if not found.encoder_state:
+            return parser
+        trained = TrainableEncoder(model, parser._layers, trained_layers(found.encoder_state))
+        trained.load_state_dict(dict(found.encoder_state))
+        return replace(parser, trained_encoder=trained)
 
     def save(self, folder: str | Path, *, half: bool = False) -> None:
         """Write a model folder, in half precision if asked, all or nothing."""
@@ -125,38 +142,59 @@ class Parser:
             "layers": self.encoder.layers,
             "hidden": self.encoder.hidden,
         }
-        save_folder(Path(folder), self.network, self.config, self.label_names, facts, self.about, half=half)
+        state = {} if self.trained_encoder is None else self.trained_encoder.state_dict()
+        save_folder(Path(folder), Model(self.network, self.config, self.inventory, facts, self.about, state), half=half)
+
+    @staticmethod
+    def check_folder(folder: str | Path) -> None:
+        """Raise unless a parser may be saved there; worth calling before hours of training."""
+        check_replaceable(Path(folder))
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The relations that it knows."""
+        return self.inventory[LABELS.name]
 
     @cached_property
     def features(self) -> FeatureStore:
         """Where the encoder's vectors for this parser's layers are kept."""
-        return self.store or FeatureStore(self.encoder, self.config.layers)
+        return FeatureStore(self.encoder, self.config.layers) if self.store is None else self.store
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of the weights: silver made with one parser never passes for another's."""
         digest = hashlib.sha256(self.encoder.fingerprint.encode())
-        for name, tensor in sorted(self.network.state_dict().items()):
+        state = dict(self.network.state_dict())
+        if self.trained_encoder is not None:
+            state |= {f"encoder.{name}": tensor for name, tensor in self.trained_encoder.state_dict().items()}
+        for name, tensor in sorted(state.items()):
             digest.update(name.encode() + tensor.detach().cpu().numpy().tobytes())
         return digest.hexdigest()[:32]
 
     def distributions(self, sentences: Iterable[Words]) -> Iterator[SoftTree]:
-        """For each tokenised sentence, the distributions over heads and labels, as a stream."""
-        return self._soft_trees(sentences, self._encode)
+        """For each tokenised sentence, the distributions over heads, labels and what else it predicts, as a stream."""
+        for chunk in chunks(sentences, chunk_words(self.network.device)):
+            yield from soft_trees(self.network, chunk, self._fresh, self.inventory)
 
     def parse(
-        self, sentences: Iterable[Sentence], *, confidence: bool = False, remember: bool = False
+        self,
+        sentences: Iterable[Sentence],
+        *,
+        confidence: bool = False,
+        remember: bool = False,
+        engine: Engine = _HERE,
     ) -> Iterator[Sentence]:
         """Fill in HEAD and DEPREL, as a stream; all else stays. `confidence` adds probabilities and rivals to MISC.
 
         With `remember`, what the encoder says of the sentences is kept, and not computed if it is there already: for
         sentences that are parsed by more than one parser. They are all read first.
         """
-        if not remember:
-            return self._trees(sentences, self._encode, confidence)
-        kept = list(sentences)
-        self.features.add(sentence.words for sentence in kept)
-        return self._trees(kept, self.features.batch, confidence)
+        batcher = self._fresh
+        if remember:
+            sentences, batcher = list(sentences), self._stored
+            self._remember(sentence.words for sentence in sentences)
+        work = ParseUnit(self.network, batcher, self.inventory, confidence)
+        return chain.from_iterable(engine.map(work, chunks(sentences, chunk_words(self.network.device))))
 
     def evaluate(self, treebank: Iterable[Sentence], **options: Any) -> Scores:
         """Parse the words of a gold treebank and score the result, as `subdp.evaluate` does."""
@@ -170,12 +208,12 @@ class Parser:
         aligner: Aligner | str = "argmax",
         trees: Iterable[Sentence] | None = None,
         folder: Path | None = None,
-        keep: float = 0.0,
-    ) -> Silver:
+        engine: Engine = _HERE,
+    ) -> SilverStore:
         """Run the parser on the source sentences and align the pairs: what `adapt` trains on.
 
-        With `trees`, a treebank that holds the source sentences, its gold trees stand in for what the parser says.
-        Goes on where an interrupted call with the same folder stopped. Without a folder, silver goes to the cache.
+        With `trees`, a treebank that holds the source sentences, its gold trees stand in for what the parser says. An
+        interrupted call with the same folder is resumed. Without a folder, silver goes to the cache.
         """
         if not bitext:
             dropped = ", ".join(f"{count:,} {reason}" for reason, count in bitext.report.dropped.items())
@@ -183,43 +221,36 @@ class Parser:
         align = find_aligner(aligner, self.features) if isinstance(aligner, str) else aligner
         gold: Sequence[Sentence] | None = None
         if trees is not None:
-            bitext, gold = with_trees(bitext, trees, same_words=isinstance(align, FileAligner))
+            bitext, gold = with_trees(bitext, trees, same_words=align.reads_lines)
             check_trees(gold, self.label_names)
-        made_from = {"parser": self.fingerprint, "bitext": bitext.fingerprint, "aligner": repr(align)}
+        bitext = align.prepared(bitext)
+        made_from = {"parser": self.fingerprint, "bitext": bitext.fingerprint, "aligner": align.fingerprint}
         made_from |= {} if gold is None else {"trees": trees_hash(gold)}
         if folder is None:
-            key = hashlib.sha256(repr((sorted(made_from.items()), keep)).encode()).hexdigest()[:32]
+            key = hashlib.sha256(repr(sorted(made_from.items())).encode()).hexdigest()[:32]
             folder = cache_folder() / "silver" / key
-        silver = Silver.create(folder, self.label_names, keep=keep, made_from=made_from)
-        self._fill(silver, bitext, align, gold)
+        silver = SilverStore.create(folder, self.inventory, pairs=len(bitext), made_from=made_from)
+        self._fill(silver, bitext, align, gold, engine)
         return silver
 
-    def _fill(self, silver: Silver, bitext: Bitext, align: Aligner, gold: Sequence[Sentence] | None) -> None:
-        """Add the pairs that are not in the silver yet."""
-        done = len(silver)
-        rest = bitext[done:]
-        if gold is None or isinstance(align, SimilarityAligner):  # It reads vectors from the store too.
-            self.features.add([*(pair.source for pair in rest), *(pair.target for pair in rest)])
-        if gold is None:
-            # Shard by shard: the same sentences go through the network together, whether or not it was interrupted.
-            parts = ([pair.source for pair in rest[start : start + SHARD]] for start in range(0, len(rest), SHARD))
-            sources: Iterator[SoftTree] = chain.from_iterable(
-                self._soft_trees(part, self.features.batch) for part in parts
-            )
-        else:
-            sources = (SoftTree.of(tree, self.label_names) for tree in gold[done:])
-        # A file of links is for the whole bitext, whatever part of it is done.
-        links = islice(align.align(bitext), done, None) if isinstance(align, FileAligner) else align.align(rest)
-        with progress("aligning and projecting", len(rest), "pairs") as advance:
-
-            def pairs() -> Iterator[SilverPair]:
-                for pair, alignment, tree in zip(rest, links, sources, strict=True):
-                    # By torch: numpy takes 28 times as long.
-                    arcs, labels = (torch.from_numpy(array).half().numpy() for array in (tree.arcs, tree.labels))
-                    yield SilverPair(pair.source, pair.target, alignment, arcs, labels)
-                    advance(1)
-
-            silver.append(pairs())
+    def _fill(
+        self, silver: SilverStore, bitext: Bitext, align: Aligner, gold: Sequence[Sentence] | None, engine: Engine
+    ) -> None:
+        """Make the shards that are not there yet."""
+        missing = [(number, silver.units[number]) for number in silver.missing()]
+        if not missing:
+            return
+        wanted = [bitext[index] for _, unit in missing for index in unit]
+        if gold is None or align.reads_vectors:
+            self._remember([*(pair.source for pair in wanted), *(pair.target for pair in wanted)], engine)
+        units = (
+            PairsUnit(number, bitext[unit.start : unit.stop], None if gold is None else gold[unit.start : unit.stop])
+            for number, unit in missing
+        )
+        work = ProjectUnit(self.network, self._stored, align, silver)
+        with progress("aligning and projecting", len(wanted), "pairs") as advance:
+            for done in engine.map(work, units):
+                advance(done)
 
     def adapt(
         self,
@@ -228,20 +259,25 @@ class Parser:
         settings: Settings | None = None,
         seed: int = 1,
         held_out: float = _HELD_OUT,
+        encoder_layers: Sequence[int] = (),
         folder: Path | None = None,
-        about: dict[str, Any] | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> Parser:
-        """Train a copy of this parser on projected distributions; the epoch that fits held-out pairs best is kept."""
+        """Train a copy of this parser on projected distributions; the epoch that fits held-out pairs best is kept.
+
+        `encoder_layers` names the encoder's layers that are trained too, numbered from 1.
+        """
         settings = Settings.resolve() if settings is None else settings
-        if silver.label_names != self.label_names:
-            raise SubdpError("the silver has other labels than this parser", where=str(silver.folder))
+        if dict(silver.inventory) != dict(self.inventory):
+            raise SubdpError("the silver has other labels than this parser", where=silver.where)
         if len(silver) == 0:
-            raise SubdpError("there are no sentence pairs to learn from", where=str(silver.folder))
-        self.features.add(silver.targets())
+            raise SubdpError("there are no sentence pairs to learn from", where=silver.where)
+        self._remember(silver.targets())
         order = np.random.default_rng(seed).permutation(len(silver)).tolist()
         apart = round(held_out * len(silver))
-        examples = SoftExamples(self.features, silver, order[apart:], settings.losses)
-        examples, agreement = with_teacher(examples, self.network)
+        examples, agreement = SoftExamples(self._stored, silver, order[apart:], settings.losses).taught_by(self.network)
+        copied = self._to_train(encoder_layers)
+        examples = replace(examples, batcher=copied._stored)
         made = {
             "adapted_on": {"pairs": len(silver), "made_from": silver.made_from},
             "losses": as_dict(settings.losses),
@@ -249,48 +285,53 @@ class Parser:
             **(about or {}),
         }
         test = replace(examples, indices=order[:apart])
-        return self._adapted(examples, test, settings, seed, folder, made)
+        return copied._adapted(examples, test, settings, seed, folder, made)
 
     def adapt_to_trees(
-        self, trees: Iterable[Sentence], *, settings: Settings, seed: int = 1, folder: Path | None = None
+        self,
+        trees: Iterable[Sentence],
+        *,
+        settings: Settings | None = None,
+        seed: int = 1,
+        folder: Path | None = None,
     ) -> Parser:
         """Train a copy of this parser on trees, in all else as `adapt`; a word whose head is unknown gives no loss."""
+        settings = Settings.resolve() if settings is None else settings
         sentences = list(trees)
         if not sentences:
             raise SubdpError("there are no trees to learn from")
-        self.features.add(tree.words for tree in sentences)
+        self._remember(tree.words for tree in sentences)
         order = np.random.default_rng(seed).permutation(len(sentences)).tolist()
         apart = round(_HELD_OUT * len(sentences))
-        ids = {name: number for number, name in enumerate(self.label_names)}
-        examples = TreeExamples(self.features, [sentences[index] for index in order[apart:]], ids)
+        copied = self._to_train(())
+        examples = TreeExamples(copied._stored, [sentences[index] for index in order[apart:]], self.inventory)
         known = sum(head >= 0 for tree in sentences for head in tree.heads)
         made = {"adapted_on": {"trees": len(sentences), "known_heads": known}}
         test = replace(examples, sentences=[sentences[index] for index in order[:apart]])
-        return self._adapted(examples, test, settings, seed, folder, made)
+        return copied._adapted(examples, test, settings, seed, folder, made)
 
     def untrained(self, seed: int) -> Parser:
         """The same parser with weights drawn at random: what adaptation gains by starting from a trained one."""
         torch.manual_seed(seed)
-        layers = self.encoder.check_layers(self.config.layers)
-        network = Biaffine(self.config, len(layers), self.encoder.hidden, len(self.label_names))
-        network = network.to(self.encoder.model.device)
-        return replace(self, network=network, about={"untrained": True}, store=self.features)
+        network = Biaffine(self.config, len(self._layers), self.encoder.hidden, self.inventory)
+        return self._with(network.to(self.network.device), about={"untrained": True})
 
-    def with_labels(self, names: Sequence[str]) -> Parser:
-        """The same parser with more labels, `names` beginning with its own; those it has not learnt it hardly gives."""
-        known = len(self.label_names)
-        if tuple(names[:known]) != self.label_names:
-            raise SubdpError("the labels do not begin with the parser's own")
-        if len(names) == known:
+    def with_values(self, inventory: Inventory) -> Parser:
+        """The same parser with more values, which begin with its own; those it has not learnt it hardly ever gives."""
+        if dict(inventory) == dict(self.inventory):
             return self
-        weights = self.network.state_dict()
-        old = weights["label_weight"]
-        new = torch.zeros(len(names), *old.shape[1:], device=old.device)
-        new[:known] = old
-        new[known:, -1, -1] = _NEVER  # The last entries of both vectors are the constant 1: this is the label's bias.
-        network = Biaffine(self.config, len(weights["mix"]), self.encoder.hidden, len(names)).to(old.device)
-        network.load_state_dict({**weights, "label_weight": new})
-        return replace(self, network=network, label_names=tuple(names), store=self.features)
+        wider = Biaffine(self.config, len(self._layers), self.encoder.hidden, inventory)
+        return self._with(with_values(self.network, self.inventory, inventory, wider), inventory=inventory)
+
+    def _with(self, network: Biaffine, **changes: Any) -> Parser:
+        return replace(self, network=network, store=self.features, **changes)
+
+    def _to_train(self, encoder_layers: Sequence[int]) -> Parser:
+        """A copy of this parser with weights of its own, those of the encoder's layers too where they are trained."""
+        encoder = copy.deepcopy(self.trained_encoder)
+        if encoder_layers:
+            encoder = TrainableEncoder(self.encoder, self._layers, encoder_layers)
+        return self._with(copy.deepcopy(self.network), trained_encoder=encoder)
 
     def _adapted(
         self,
@@ -299,12 +340,11 @@ class Parser:
         settings: Settings,
         seed: int,
         folder: Path | None,
-        about: dict[str, Any],
+        about: Mapping[str, Any],
     ) -> Parser:
-        """A copy of this parser trained on examples; `test` examples, if any, choose the epoch."""
-        network = copy.deepcopy(self.network)
+        """This parser trained on examples, in place; `test` examples, if any, choose the epoch."""
         history = train(
-            network,
+            self.network,
             examples,
             settings.adapt,
             seed=seed,
@@ -319,21 +359,23 @@ class Parser:
             "epochs": history.epoch,
             "best_epoch": history.best_epoch,
         }
-        return replace(self, network=network, about={**about, **made}, store=self.features)
+        return replace(self, about={**about, **made})
 
-    def _encode(self, sentences: Sequence[Words]) -> Batch:
-        return encoder_batch(self.encoder, self.encoder.check_layers(self.config.layers), sentences)
+    @property
+    def _layers(self) -> tuple[int, ...]:
+        return self.encoder.check_layers(self.config.layers)
 
-    def _soft_trees(self, sentences: Iterable[Words], batcher: Batcher) -> Iterator[SoftTree]:
-        ahead, behind = tee(sentences)
-        for words, (arcs, labels) in zip(behind, distributions(self.network, ahead, batcher), strict=True):
-            yield SoftTree(tuple(words), arcs, labels, self.label_names, (True,) * len(words))
+    @property
+    def _fresh(self) -> Batcher:
+        """Vectors straight from the encoder."""
+        return self.trained_encoder or partial(encoder_batch, self.encoder, self._layers)
 
-    def _trees(self, sentences: Iterable[Sentence], batcher: Batcher, confidence: bool = False) -> Iterator[Sentence]:
-        ahead, behind = tee(sentences)
-        root = self.label_names.index("root") if "root" in self.label_names else None
-        predictions = predict(self.network, (sentence.words for sentence in ahead), batcher, root)
-        for sentence, found in zip(behind, predictions, strict=True):
-            labels = [self.label_names[label] for label in found.labels]
-            misc = confidences(found, self.label_names) if confidence else None
-            yield sentence.with_tree(found.heads, labels, misc=misc)
+    @property
+    def _stored(self) -> Batcher:
+        """Vectors from the store, of sentences that are remembered; a trained encoder has no use for it."""
+        return self.trained_encoder or self.features.batch
+
+    def _remember(self, sentences: Iterable[Words], engine: Engine = _HERE) -> None:
+        """Put what the encoder says of sentences into the store, where that is of use."""
+        if self.trained_encoder is None:
+            self.features.add(sentences, engine)

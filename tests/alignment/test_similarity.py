@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from subdp.alignment.aligner import Aligner
+from subdp.alignment.file_links import FileAligner
 from subdp.alignment.links import Alignment, Link
 from subdp.alignment.similarity import (
     DEFAULT_LAYER,
     METHODS,
-    Aligner,
-    FileAligner,
     Floats,
     Links,
     Method,
@@ -245,17 +247,19 @@ class TestFileAligner:
 
     def test_pairs_find_their_line_after_others_were_filtered_out(self, tmp_path: Path) -> None:
         aligner = FileAligner(self.file(tmp_path, *self.lines))
-        kept = [Pair(PAIRS[line].source, PAIRS[line].target, str(line + 1)) for line in (0, 3)]
+        kept = [replace(PAIRS[line], line=line + 1) for line in (0, 3)]
         assert [str(alignment) for alignment in aligner.align(kept)] == ["0-0 1-1 1-2", "3-2:0.5 0?0"]
-        beyond = [Pair(("a",), ("b",), "9")]
+        beyond = [Pair(("a",), ("b",), line=9)]
         with pytest.raises(SubdpError, match="ends before line 9 of the bitext"):
             list(aligner.align(beyond))
 
-    def test_its_name_changes_with_the_files_content(self, tmp_path: Path) -> None:
+    def test_its_fingerprint_changes_with_the_files_content(self, tmp_path: Path) -> None:
         path = self.file(tmp_path, "0-0")
-        name = repr(FileAligner(path))
+        before = FileAligner(path).fingerprint
         self.file(tmp_path, "0-1")
-        assert repr(FileAligner(path)) != name
+        after = FileAligner(path)
+        assert after.fingerprint != before
+        assert pickle.loads(pickle.dumps(after)).fingerprint == after.fingerprint
 
     def test_a_missing_file_is_an_error(self, tmp_path: Path) -> None:
         with pytest.raises(SubdpError, match="no such file"):

@@ -143,6 +143,7 @@ def test_a_damaged_shard_is_found_and_made_again(encoder: Encoder, tmp_path: Pat
     store = FeatureStore(encoder, None, tmp_path)
     store.add(SENTENCES[:2])
     (shard,) = store.folder.glob("*.arrow")
+    whole = shard.read_bytes()
     store.add(SENTENCES[2:])
     del store
     assert callable(damage)
@@ -151,7 +152,7 @@ def test_a_damaged_shard_is_found_and_made_again(encoder: Encoder, tmp_path: Pat
     assert store.add(SENTENCES) == 2
     assert len(store) == len(SENTENCES)
     assert_features_are_the_encoders(store, SENTENCES)
-    assert not shard.exists()
+    assert shard.read_bytes() == whole
 
 
 def test_what_an_interrupted_run_left_is_no_trap_and_is_swept_up(encoder: Encoder, tmp_path: Path) -> None:
@@ -171,7 +172,8 @@ def test_what_an_interrupted_run_left_is_no_trap_and_is_swept_up(encoder: Encode
 def test_two_writers_at_once_leave_a_good_store(encoder: Encoder, tmp_path: Path) -> None:
     one, two = FeatureStore(encoder, None, tmp_path), FeatureStore(encoder, None, tmp_path)
     one.add(SENTENCES[:3])
-    two._write(pack(Row.of(features._key(words), next(encoder.encode([words]))) for words in SENTENCES[1:]))
+    rows = (Row.of(features._key(words), next(encoder.encode([words]))) for words in SENTENCES[1:])
+    two._write(pack(rows), "another")
     assert one.add(SENTENCES) == 0  # What the other has written counts.
     for store in (one, FeatureStore(encoder, None, tmp_path)):
         assert len(store) == len(SENTENCES)

@@ -49,10 +49,10 @@ def test_every_part_is_done_once_with_one_core_and_others_keep_theirs() -> None:
 
 
 @pytest.mark.usefixtures("four")
-def test_a_lone_part_has_all_cores() -> None:
+def test_a_lone_part_has_one_core_too_for_their_number_decides_the_rounding() -> None:
     seen: list[int] = []
     side_by_side(lambda _: seen.append(torch.get_num_threads()), [0], CPU)
-    assert seen == [4]
+    assert seen == [1]
 
 
 @pytest.mark.usefixtures("four")

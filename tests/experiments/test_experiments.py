@@ -266,8 +266,8 @@ def test_a_wrong_configuration_is_a_clear_error(
 def test_a_damaged_cell_is_made_anew(tmp_path: Path) -> None:
     cell = RESULTS[0].cell
     (tmp_path / "cell.json").write_text(json.dumps({"counts": {"dev": [[1]]}}))
-    assert read_result(tmp_path / "cell.json", cell, ("dev",)) is None
-    assert read_result(tmp_path / "none.json", cell, ("dev",)) is None
+    assert read_result(tmp_path / "cell.json", cell) is None
+    assert read_result(tmp_path / "none.json", cell) is None
 
 
 def test_a_wrong_folder_or_language_is_a_clear_error(tmp_path: Path, options: ExperimentOptions) -> None:

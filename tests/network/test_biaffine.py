@@ -13,23 +13,33 @@ from subdp.encoder.batch import Batch
 from subdp.encoder.encoder import Encoder
 from subdp.encoder.feature_store import FeatureStore
 from subdp.network.biaffine import Biaffine
+from subdp.network.scorers import HeadScorer
+from subdp.projection.substructures import Inventory, inventory_of
 from subdp.support.settings import NetworkConfig
 from subdp.training.examples import TreeExamples
 from subdp.training.loop import _gradients
 from tests.grammar import toy_pairs
 
 CONFIG = NetworkConfig(features=7, lstm=6, lstm_layers=2, arc=5, label=4, dropout=0.4)
-LAYERS, HIDDEN, LABELS = 3, 8, 5
+LAYERS, HIDDEN = 3, 8
+INVENTORY: Inventory = {"arcs": (), "labels": tuple("abcde")}
 
 
-def network(layers: int = LAYERS, hidden: int = HIDDEN, labels: int = LABELS) -> Biaffine:
+def network(layers: int = LAYERS, hidden: int = HIDDEN, inventory: Inventory = INVENTORY) -> Biaffine:
     """With random weights everywhere: new ones are zero where the scores are made, and then so are most gradients."""
     torch.manual_seed(3)
-    made = Biaffine(CONFIG, layers, hidden, labels)
+    made = Biaffine(CONFIG, layers, hidden, inventory)
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.3)
     return made
+
+
+def arc_layer(made: Biaffine) -> nn.Module:
+    """A layer that reads the states of the BiLSTM."""
+    scorer = made.scorers["arcs"]
+    assert isinstance(scorer, HeadScorer)
+    return scorer.head
 
 
 def batch_of(*lengths: int) -> Batch:
@@ -51,7 +61,7 @@ def test_the_two_directions_are_torchs_bidirectional_lstm_on_packed_sequences() 
                 getattr(oracle, f"{name}_l{layer}{suffix}").data = getattr(lstm, f"{name}_l0").data
     seen: list[Tensor] = []
     made.features.register_forward_hook(lambda _, __, found: seen.append(torch.relu(found)))
-    made.arc_head.register_forward_hook(lambda _, given, __: seen.append(given[0]))
+    arc_layer(made).register_forward_hook(lambda _, given, __: seen.append(given[0]))
     made(batch_of(*lengths.tolist()))
     packed = pack_padded_sequence(seen[0], lengths + 1, batch_first=True, enforce_sorted=False)
     expected, _ = pad_packed_sequence(oracle(packed)[0], batch_first=True)
@@ -66,7 +76,7 @@ def test_a_sentence_scores_the_same_alone_and_beside_longer_ones() -> None:
         alone = made(batch_of(length))
         end = length + 1
         assert torch.allclose(together.arcs[row, :end, :end], alone.arcs[0], atol=1e-5)
-        assert torch.allclose(together.labels()[row, :end, :end], alone.labels()[0], atol=1e-5)
+        assert torch.allclose(together.labels.all()[row, :end, :end], alone.labels.all()[0], atol=1e-5)
         assert (together.arcs[row, :end, end:].exp() == 0).all()
 
 
@@ -78,7 +88,7 @@ def test_dropout_keeps_the_mean_and_has_one_mask_for_all_words_but_between_layer
         assert sorted(set(mask.flatten().tolist())) == pytest.approx([0, 1 / 0.6])
         assert mask.mean().item() == pytest.approx(1, abs=0.05)
     seen: list[Tensor] = []
-    made.arc_head.register_forward_hook(lambda _, given, __: seen.append(given[0] == 0))
+    arc_layer(made).register_forward_hook(lambda _, given, __: seen.append(given[0] == 0))
     made(batch_of(5, 5), [mask[:2] for mask in drawn])
     assert (seen[0] == seen[0][:, :1]).all()
     assert seen[0].any()
@@ -97,12 +107,11 @@ def test_gradients_are_the_same_however_many_cores_share_a_batch(threads: int, t
     sentences = [source for source, _, _ in toy_pairs(40)]
     store = FeatureStore(tiny)
     store.add(sentence.words for sentence in sentences)
-    names = sorted({label for sentence in sentences for label in sentence.universal_labels})
-    examples = TreeExamples(store, sentences, {name: number for number, name in enumerate(names)})
-    made = network(len(store.layers), tiny.hidden, len(names))
+    examples = TreeExamples(store.batch, sentences, inventory_of(sentences))
+    made = network(len(store.layers), tiny.hidden, examples.inventory)
     torch.manual_seed(2)
     words, indices = sum(examples.lengths), list(range(40))
-    loss = _gradients(made, examples, indices, words)
+    loss = _gradients(made, list(made.parameters()), examples, indices, words)
     torch.manual_seed(2)
     whole = examples.loss(made, indices, made.draw_dropout(40, max(examples.lengths)))
     assert loss == pytest.approx(whole.item(), rel=1e-5)

@@ -12,7 +12,7 @@ from subdp.encoder.encoder import Encoder
 from subdp.parser import Parser
 from subdp.pipeline.baselines import hard_trees
 from subdp.pipeline.quickstart import SAMPLE, Language, quickstart
-from subdp.projection.silver import Silver
+from subdp.projection.silver import SilverStore
 from subdp.support.settings import NetworkConfig, Settings, TrainConfig
 from tests.grammar import toy_pairs
 
@@ -70,7 +70,7 @@ def test_hard_projection_learns_only_what_one_to_one_links_tell(source: Path, tm
     trees = list(hard_trees(silver))
     assert [tree.words for tree in trees] == [translation.words for _, translation, _ in pairs]
     assert all(tree.heads[-1] == UNKNOWN for tree in trees)
-    adapted = parser.adapt_to_trees(hard_trees(Silver(tmp_path / "silver")), settings=SETTINGS)
+    adapted = parser.adapt_to_trees(hard_trees(SilverStore(tmp_path / "silver")), settings=SETTINGS)
     known = sum(head != UNKNOWN for tree in trees for head in tree.heads)
     assert adapted.about["adapted_on"]["known_heads"] == known
     assert adapted.fingerprint != parser.fingerprint

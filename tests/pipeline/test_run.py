@@ -26,7 +26,7 @@ from subdp.parser import Parser
 from subdp.pipeline.options import RunOptions
 from subdp.pipeline.run import Run
 from subdp.pipeline.stages import MANIFEST
-from subdp.projection.silver import Silver
+from subdp.projection.silver import SilverStore
 from subdp.support.errors import SubdpError
 from subdp.support.files import open_output
 from subdp.support.settings import NetworkConfig, Settings, TrainConfig
@@ -96,7 +96,6 @@ def undisturbed(source: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple
 
 def small_shards(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("subdp.projection.silver.SHARD", 8)
-    patch.setattr("subdp.parser.SHARD", 8)
     patch.setattr("subdp.alignment.similarity._BLOCK", 8)
     patch.setattr("subdp.encoder.feature_store._SHARD_BYTES", 10_000)
 
@@ -213,7 +212,7 @@ class TestInputs:
         short = replace(SETTINGS, adapt=TrainConfig(epochs=1))
         run = make(data, source, settings=short, bitext=bitext, aligner=str(data / "links.txt"))
         run.perform(silent)
-        found = [(pair.target, pair.alignment) for pair in Silver(run.root / "project" / "silver")]
+        found = [(pair.target, pair.alignment) for pair in SilverStore(run.root / "project" / "silver")]
         wanted = {other.words: links for number, (_, other, links) in enumerate(pairs) if number != 3}
         assert len(found) > 8
         assert [wanted[target] for target, _ in found] == [alignment for _, alignment in found]
@@ -234,12 +233,10 @@ class TestInputs:
         kept = [pair.source for pair in read_bitext(data / "pairs.tsv").clean()]
         unique = [tree for tree in {tree.words: tree for tree in gold}.values() if tree.words in kept]
         assert 5 < len(unique) < len(gold)
-        for silver in (run.work.silver(0), Silver(data / "silver")):
+        for silver in (run.work.silver(0), SilverStore(data / "silver")):
             assert [pair.source for pair in silver] == [tree.words for tree in unique]
-            assert [pair.tree(silver.label_names).best_tree().heads for pair in silver] == [
-                tree.heads for tree in unique
-            ]
-            assert {float(mass) for pair in silver for mass in pair.arcs.flat} == {0.0, 1.0}
+            assert [pair.tree(silver.inventory).best_tree().heads for pair in silver] == [tree.heads for tree in unique]
+            assert {float(mass) for pair in silver for mass in pair.distributions["arcs"].flat} == {0.0, 1.0}
 
     def test_gold_trees_are_known_by_their_hash(self, data: Path, source: Path) -> None:
         trees = [tree for tree, _, _ in toy_pairs(30, seed=3)]
@@ -400,7 +397,7 @@ class TestMishaps:
     ) -> None:
         small_shards(monkeypatch)
         with monkeypatch.context() as patch:
-            for module in ("support.files", "pipeline.stages", "projection.silver", "training.loop"):
+            for module in ("support.files", "projection.silver", "training.loop"):
                 patch.setattr(f"subdp.{module}.open_output", _full(file))
             with pytest.raises(SubdpError, match=r"No space left on device \(make room"):
                 make(data, source).perform(silent)

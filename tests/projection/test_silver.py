@@ -1,8 +1,9 @@
-"""Silver on disk: what goes in comes out, shards are whole or not there, and pruning says what it keeps."""
+"""Silver on disk: what goes in comes out, and a shard is there whole or not at all."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -10,10 +11,10 @@ import numpy as np
 import pytest
 
 from subdp.alignment.links import Alignment
-from subdp.projection.silver import Silver, SilverPair
+from subdp.projection.silver import SHARD, SilverPair, SilverStore
 from subdp.support.errors import SubdpError
 
-LABELS = ("root", "nsubj", "obj")
+VALUES: dict[str, tuple[str, ...]] = {"arcs": (), "labels": ("root", "nsubj", "obj")}
 
 
 def pair(seed: int) -> SilverPair:
@@ -23,23 +24,30 @@ def pair(seed: int) -> SilverPair:
     arcs[0] = 0
     labels = random.dirichlet(np.ones(3), (source + 1, source + 1)).astype(np.float16)
     links = Alignment.of([(0, 0)], weights=[0.5])
-    return SilverPair(tuple(f"s{i}" for i in range(source)), tuple(f"t{i}" for i in range(target)), links, arcs, labels)
+    words, translation = (tuple(f"{side}{i}" for i in range(count)) for side, count in (("s", source), ("t", target)))
+    return SilverPair(words, translation, links, {"arcs": arcs, "labels": labels})
 
 
-def create(folder: Path, keep: float = 0.0) -> Silver:
-    return Silver.create(folder, LABELS, keep=keep, made_from={"bitext": "x"})
+def create(folder: Path, pairs: int = 600) -> SilverStore:
+    return SilverStore.create(folder, VALUES, pairs=pairs, made_from={"bitext": "x"})
 
 
-def test_what_is_appended_is_read_back_exactly(tmp_path: Path) -> None:
+def fill(silver: SilverStore, pairs: list[SilverPair], numbers: list[int] | None = None) -> SilverStore:
+    for number in silver.missing() if numbers is None else numbers:
+        silver.write(number, [pairs[index] for index in silver.units[number]])
+    return silver
+
+
+def test_what_is_written_is_read_back_exactly_whatever_the_order_of_the_shards(tmp_path: Path) -> None:
     pairs = [pair(seed) for seed in range(600)]
-    create(tmp_path).append(pairs)
-    silver = Silver(tmp_path)
+    fill(create(tmp_path), pairs, [1, 0])
+    silver = SilverStore(tmp_path).check()
     assert len(silver) == 600
     assert list(silver.targets()) == [original.target for original in pairs]
     for original, read in zip(pairs, silver, strict=True):
         assert (read.source, read.target, read.alignment) == (original.source, original.target, original.alignment)
-        np.testing.assert_array_equal(read.arcs, original.arcs)
-        np.testing.assert_array_equal(read.labels, original.labels)
+        for name in VALUES:
+            np.testing.assert_array_equal(read.distributions[name], original.distributions[name])
     with pytest.raises(IndexError):
         silver[600]
 
@@ -47,45 +55,51 @@ def test_what_is_appended_is_read_back_exactly(tmp_path: Path) -> None:
 def test_two_processes_at_the_same_work_leave_each_pair_once(tmp_path: Path) -> None:
     pairs = [pair(seed) for seed in range(600)]
     first, second = create(tmp_path), create(tmp_path)
-    first.append(pairs)
-    second.append(pairs)
-    assert [read.target for read in Silver(tmp_path)] == [original.target for original in pairs]
+    fill(first, pairs)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    fill(second, pairs, [0, 1])
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert [read.target for read in SilverStore(tmp_path)] == [original.target for original in pairs]
 
 
-def test_pruning_keeps_the_labels_of_probable_arcs_and_all_arcs(tmp_path: Path) -> None:
-    pairs = [pair(seed) for seed in range(20)]
-    create(tmp_path, keep=0.1).append(pairs)
-    for original, read in zip(pairs, Silver(tmp_path), strict=True):
-        np.testing.assert_array_equal(read.arcs, original.arcs)
-        kept = original.arcs >= np.float16(0.1)
-        np.testing.assert_array_equal(read.labels[kept], original.labels[kept])
-        np.testing.assert_allclose(read.labels[~kept], 1 / 3, atol=1e-3)
+def test_a_store_that_is_not_finished_can_be_finished_but_not_read(tmp_path: Path) -> None:
+    pairs = [pair(seed) for seed in range(2 * SHARD + 10)]
+    silver = fill(create(tmp_path, len(pairs)), pairs, [1])
+    assert silver.missing() == [0, 2]
+    with pytest.raises(SubdpError, match="is not finished: 2 of 3 shards missing"):
+        silver.check()
+    with pytest.raises(SubdpError, match="is not finished"):
+        list(SilverStore(tmp_path).targets())
+    fill(create(tmp_path, len(pairs)), pairs)
+    assert [read.target for read in SilverStore(tmp_path).check()] == [original.target for original in pairs]
 
 
-def test_a_half_written_shard_is_as_if_it_were_not_there(tmp_path: Path) -> None:
-    def failing() -> object:
-        yield from (pair(seed) for seed in range(512 + 10))
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        create(tmp_path).append(failing())  # type: ignore[arg-type]
-    assert len(Silver(tmp_path)) == 512
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["00000.arrow", "silver.json"]
+def test_a_store_of_the_first_version_is_read_and_one_with_labels_left_out_refused(tmp_path: Path) -> None:
+    pairs = [pair(seed) for seed in range(3)]
+    fill(create(tmp_path, 3), pairs)
+    info = {"labels": VALUES["labels"], "keep": 0.0, "made_from": {"bitext": "x"}}
+    (tmp_path / "silver.json").write_text(json.dumps(info))
+    silver = SilverStore(tmp_path).check()
+    assert silver.inventory == VALUES
+    assert [read.target for read in silver] == [original.target for original in pairs]
+    (tmp_path / "silver.json").write_text(json.dumps({**info, "keep": 0.01}))
+    with pytest.raises(SubdpError, match="labels left out"):
+        SilverStore(tmp_path)
 
 
 def test_damage_and_mistaken_folders_are_clear_errors(tmp_path: Path) -> None:
     with pytest.raises(SubdpError, match="holds no silver"):
-        Silver(tmp_path)
-    create(tmp_path).append([pair(0)])
+        SilverStore(tmp_path)
+    fill(create(tmp_path, 1), [pair(0)])
     with pytest.raises(SubdpError, match="another parser, bitext, aligner or treebank"):
-        Silver.create(tmp_path, LABELS, keep=0, made_from={"bitext": "y"})
+        SilverStore.create(tmp_path, VALUES, pairs=1, made_from={"bitext": "y"})
     data = (tmp_path / "00000.arrow").read_bytes()
     (tmp_path / "00000.arrow").write_bytes(data[: len(data) // 2])
     with pytest.raises(SubdpError, match="is damaged"):
-        Silver(tmp_path)
+        SilverStore(tmp_path)[0]
     (tmp_path / "silver.json").write_text("{")
     with pytest.raises(SubdpError, match="is damaged"):
-        Silver(tmp_path)
+        SilverStore(tmp_path)
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
@@ -95,13 +109,13 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_told_with_the_file_and_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    silver = create(tmp_path)
+    silver = create(tmp_path, 1)
 
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space left") as caught:
-        silver.append([pair(1)])
+        silver.write(0, [pair(1)])
     assert caught.value.filename == str(tmp_path / "00000.arrow")
     assert [path.name for path in tmp_path.iterdir()] == ["silver.json"]

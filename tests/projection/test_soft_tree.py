@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from subdp.alignment.links import Alignment
 from subdp.corpus.treebank import UNKNOWN, Sentence
-from subdp.projection.soft_tree import Head, SoftTree, project, project_tree
+from subdp.projection.soft_tree import Floats, Head, SoftTree, project, project_tree
 from subdp.support.errors import SubdpError
 
 ENGLISH = Sentence.of(
@@ -49,7 +51,7 @@ def test_figure_on_normalisation_keeps_the_noise_small() -> None:
     tree = SoftTree.of(english)
     arcs = tree.arcs.copy()
     arcs[6, 7], arcs[6, 2] = 0.99, 0.01
-    parsed = SoftTree(tree.words, arcs, tree.labels, tree.label_names, tree.linked)
+    parsed = replace(tree, distributions={**tree.distributions, "arcs": arcs})
     soft = project(parsed, Alignment.parse("0-0 1-1 2-2 3-3 4-5 5-4"), onto="我們 研究 句法 和 相關的 一切".split())
     expected = np.zeros((7, 7))
     expected[1, 2] = expected[2, 0] = expected[3, 2] = expected[4, 6] = expected[6, 3] = 1
@@ -65,7 +67,6 @@ def test_what_a_soft_tree_says_of_itself() -> None:
     np.testing.assert_array_equal(soft.coverage, [1, 1, 0, 1])
     np.testing.assert_array_equal(soft.entropy, [0, 0, 0, 1])
     assert soft.self_loop_mass == 0.5
-    assert soft.root_mass == 1
     assert soft.unaligned == (3,)
     assert len(soft) == 4
 
@@ -108,7 +109,10 @@ def test_several_roots_of_a_source_are_all_projected() -> None:
 
 def test_impossible_trees_and_requests_are_errors() -> None:
     soft = project(ENGLISH, LINKS, onto=CHINESE)
-    parts = (soft.words, soft.arcs, soft.labels, soft.label_names, soft.linked)
+
+    def changed(**parts: Floats) -> SoftTree:
+        return replace(soft, distributions={**soft.distributions, **parts})
+
     with pytest.raises(SubdpError, match="no word 5"):
         soft.heads_of(5)
     with pytest.raises(SubdpError, match="no word 0"):
@@ -116,17 +120,19 @@ def test_impossible_trees_and_requests_are_errors() -> None:
     with pytest.raises(SubdpError, match="target word 3 but the target sentence has 2 words"):
         project(ENGLISH, LINKS, onto=["a", "b"])
     with pytest.raises(SubdpError, match="arcs have shape"):
-        SoftTree(("a",), *parts[1:])
+        replace(soft, words=("a",), linked=(True,))
     with pytest.raises(SubdpError, match="labels have shape"):
-        SoftTree(*parts[:3], ("x",), soft.linked)
+        replace(soft, inventory={"arcs": (), "labels": ("x",)})
     with pytest.raises(SubdpError, match="values of linked"):
-        SoftTree(*parts[:4], ())
+        replace(soft, linked=())
+    with pytest.raises(SubdpError, match="needs a distribution"):
+        replace(soft, inventory={"arcs": ()})
     with pytest.raises(SubdpError, match="not a part of a distribution"):
-        SoftTree(soft.words, soft.arcs * 2, *parts[2:])
+        changed(arcs=soft.arcs * 2)
     with pytest.raises(SubdpError, match="not a distribution"):
-        SoftTree(*parts[:2], soft.labels / 2, *parts[3:])
+        changed(labels=soft.labels / 2)
     with pytest.raises(SubdpError, match="ROOT has a head"):
-        SoftTree(soft.words, np.eye(5), *parts[2:])
+        changed(arcs=np.eye(5))
     with pytest.raises(SubdpError, match="not among"):
         SoftTree.of(ENGLISH, ["nsubj"])
     with pytest.raises(TypeError, match="list of words"):

@@ -6,20 +6,18 @@ them. Links are found between subwords (or words) and reduced to words, which is
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice, pairwise, repeat
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from itertools import islice
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from subdp.alignment.links import Alignment, read_alignments
-from subdp.corpus.bitext import Bitext, Pair
+from subdp.alignment.aligner import Aligner
+from subdp.alignment.links import Alignment
+from subdp.corpus.bitext import Pair
 from subdp.support.errors import SubdpError
-from subdp.support.files import Source, name_of, open_input
-from subdp.support.plugins import load, plugins
 
 if TYPE_CHECKING:
     from subdp.encoder.encoder import Encoded, Encoder
@@ -36,14 +34,6 @@ DEFAULT_LAYER = 7
 # Pairs encoded together, a part of a shard of silver: a projection that goes on with its next shard then aligns the
 # same sentences together as one that was not interrupted, and so to the last bit alike.
 _BLOCK = 256
-
-
-class Aligner(Protocol):
-    """Anything that gives an alignment for every sentence pair, in order."""
-
-    def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
-        """One alignment for each pair."""
-        ...
 
 
 def cosine(source: Floats, target: Floats) -> Floats:
@@ -116,8 +106,8 @@ def _one_hot(index: npt.NDArray[np.integer], size: int) -> Links:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class SimilarityAligner:
+@dataclass(frozen=True)
+class SimilarityAligner(Aligner):
     """Aligns by the similarity of one layer's vectors; the defaults are what measures best with the bundled encoder.
 
     Without a `layer` it is the best one of the bundled encoder, or as deep a one in an encoder of another depth.
@@ -135,6 +125,13 @@ class SimilarityAligner:
     null: float = 0.0
     one_to_one: bool = False
     store: FeatureStore | None = field(default=None, repr=False)
+
+    reads_vectors = True
+
+    @property
+    def fingerprint(self) -> str:
+        """The encoder's, and all settings."""
+        return repr(self)
 
     def __post_init__(self) -> None:
         for name, choices in (("method", Method), ("level", Level), ("weights", Weights)):
@@ -184,70 +181,3 @@ class SimilarityAligner:
 def default_layer(layers: int) -> int:
     """The layer to align with in an encoder of so many layers: as deep as the best one of the bundled encoder's 12."""
     return round(DEFAULT_LAYER / 12 * layers)
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class FileAligner:
-    """Alignments made elsewhere (fast_align, eflomal, awesome-align …): a Pharaoh file with a line for each pair.
-
-    Pairs that know the number of their line, as those read from one file do, find their alignment by it, so that pairs
-    which a filter dropped do no harm. Otherwise the file must have just as many lines as there are pairs.
-    """
-
-    path: Source
-    one_to_one: bool = False
-
-    def __repr__(self) -> str:
-        """A name that changes with the file's content: silver made with other links is other silver."""
-        with open_input(self.path) as stream:
-            digest = hashlib.sha256(stream.read()).hexdigest()
-        return f"FileAligner(sha256={digest}, one_to_one={self.one_to_one})"
-
-    def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
-        """The file's alignment of each pair, checked against the lengths of its sentences."""
-        name, wanted, lines = name_of(self.path), list(pairs), list(read_alignments(self.path))
-        numbers = line_numbers(wanted)
-        known = [str(number) for number in numbers] == [pair.id for pair in wanted]
-        if not known and len(lines) != len(wanted):
-            raise SubdpError(f"has {len(lines)} lines for {len(wanted)} pairs", where=name, hint=_ONE_LINE)
-        for pair, number in zip(wanted, numbers, strict=True):
-            if number > len(lines):
-                raise SubdpError(f"ends before line {number} of the bitext", where=name, hint=_ONE_LINE)
-            alignment = lines[number - 1]
-            try:
-                alignment.check(len(pair.source), len(pair.target))
-            except SubdpError as error:
-                raise SubdpError(error.reason, where=name, line=number, hint=error.hint) from None
-            yield alignment.one_to_one() if self.one_to_one else alignment
-
-
-def line_numbers(pairs: Sequence[Pair]) -> list[int]:
-    """The lines that pairs were read from, if they know them and were read in order from one file; else 1, 2, 3 …"""
-    numbers = [int(pair.id) for pair in pairs if pair.id is not None and pair.id.isdecimal()]
-    known = len(numbers) == len(pairs) and all(before < after for before, after in pairwise(numbers))
-    return numbers if known else list(range(1, len(pairs) + 1))
-
-
-def by_line(bitext: Bitext, alignments: Iterable[Alignment]) -> Iterator[Alignment]:
-    """The alignments of pairs with an empty one for every line of their file that gave no pair: line N stays line N."""
-    done = 0
-    numbers = line_numbers(bitext)
-    for number, alignment in zip(numbers, alignments, strict=True):
-        yield from repeat(Alignment.of([]), number - done - 1)
-        yield alignment
-        done = number
-    if [str(number) for number in numbers] == [pair.id for pair in bitext]:
-        yield from repeat(Alignment.of([]), bitext.report.read - done)
-
-
-_ONE_LINE = "the file needs one line for each pair, in the same order; an empty one where nothing is linked"
-
-
-def find_aligner(name: str, store: FeatureStore, *, one_to_one: bool = False) -> Aligner:
-    """The aligner of that name: one of the methods, a plug-in, or a file of alignments made elsewhere."""
-    if name in METHODS:
-        return SimilarityAligner(store.encoder, name, one_to_one=one_to_one, store=store)
-    if name in plugins("subdp.aligners"):
-        found: Aligner = load("subdp.aligners", name)()
-        return found
-    return FileAligner(name, one_to_one=one_to_one)

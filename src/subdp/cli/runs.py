@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from subdp.cli.app import Flag, Output, app, give, say
 from subdp.cli.steps import Changes
+from subdp.support.engine import LocalEngine
 from subdp.support.settings import LossesName, PresetName, Settings
 
 # None where nothing is said: what a file says, or else the default, holds then.
@@ -39,6 +40,7 @@ def run(
     adapt: Changes = None,
     loss: Changes = None,
     seed: int | None = None,
+    jobs: int = 1,
     dry_run: Flag = False,
     json: Flag = False,
 ) -> None:
@@ -84,6 +86,8 @@ def run(
         Settings of the losses, as --loss.completion none.
     seed
         What all chance is drawn from; 1 by default.
+    jobs
+        Processes that encode, align and project, each with its share of the cores.
     dry_run
         Only show what would be done.
     json
@@ -104,7 +108,7 @@ def run(
     options = RunOptions.resolve(config, flags)
     changes = {"train": train or {}, "network": network or {}, "adapt": adapt or {}, "losses": loss or {}}
     settings = Settings.resolve(options.preset, options.losses, config, changes)
-    job = Run(options, settings, Path(output))
+    job = Run(options, settings, Path(output), LocalEngine(jobs))
     if dry_run:
         give(job.plan())
         return

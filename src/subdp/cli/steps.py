@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from subdp.alignment.similarity import DEFAULT_METHOD, Method
 from subdp.cli.app import Flag, Input, Output, app, give, say
 from subdp.network.shipped import SHIPPED
+from subdp.support.engine import LocalEngine
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import open_text_output
 from subdp.support.settings import LossesName, PresetName, Settings
@@ -62,8 +63,9 @@ def align(
     json
         Print scores as JSON.
     """
+    from subdp.alignment.file_links import by_line, line_numbers
     from subdp.alignment.links import read_alignments, score_alignments, write_alignments
-    from subdp.alignment.similarity import SimilarityAligner, by_line, line_numbers
+    from subdp.alignment.similarity import SimilarityAligner
     from subdp.encoder.encoder import Encoder
 
     pairs = _read(bitext, tokenized)
@@ -73,7 +75,7 @@ def align(
         write_alignments(links, output)
         return
     gold = list(read_alignments(score))
-    for number, pair in zip(line_numbers(pairs), pairs, strict=True):
+    for number, pair in zip(line_numbers(pairs) or range(1, len(pairs) + 1), pairs, strict=True):
         try:
             if number <= len(gold):
                 gold[number - 1].check(len(pair.source), len(pair.target))
@@ -161,7 +163,7 @@ def project(
     gold_trees: Input | None = None,
     one_to_one: Flag = False,
     tokenized: Flag = False,
-    keep: float = 0.0,
+    jobs: int = 1,
 ) -> None:
     """Parse the source side of translated text and align it: the silver that `adapt` learns from.
 
@@ -181,10 +183,10 @@ def project(
         Drop links whose words have other links.
     tokenized
         The text has spaces between all words already.
-    keep
-        Store labels only of arcs at least so probable: smaller, and right only with label_weight = arc.
+    jobs
+        Processes that encode, align and project, each with its share of the cores.
     """
-    from subdp.alignment.similarity import find_aligner
+    from subdp.alignment.registry import find_aligner
     from subdp.corpus.treebank import read_conllu
     from subdp.parser import Parser
 
@@ -193,7 +195,7 @@ def project(
     say(str(pairs.report))
     aligner = find_aligner(alignment, source.features, one_to_one=one_to_one)
     trees = None if gold_trees is None else read_conllu(gold_trees, any_roots=True)
-    silver = source.project(pairs, aligner=aligner, trees=trees, folder=Path(output), keep=keep)
+    silver = source.project(pairs, aligner=aligner, trees=trees, folder=Path(output), engine=LocalEngine(jobs))
     say(f"{counted(len(silver), 'pair')} in {output}")
 
 
@@ -208,6 +210,7 @@ def adapt(
     config: str | None = None,
     adapt: Changes = None,
     loss: Changes = None,
+    encoder: str | None = None,
     seed: int = 1,
     resume: Flag = False,
 ) -> None:
@@ -231,16 +234,18 @@ def adapt(
         Settings of the training, as --adapt.epochs 10.
     loss
         Settings of the losses, as --loss.completion none.
+    encoder
+        Where the parser's encoder is now, if not where it was when the parser was trained.
     seed
         What all chance is drawn from.
     resume
         Go on with a training that was interrupted.
     """
     from subdp.parser import Parser
-    from subdp.projection.silver import Silver
+    from subdp.projection.silver import SilverStore
 
     settings = Settings.resolve(preset, losses, config, {"adapt": adapt or {}, "losses": loss or {}})
-    source, store = Parser.load(parser), Silver(Path(silver))
+    source, store = Parser.load(parser, encoder=encoder), SilverStore(Path(silver)).check()
     checkpoints = _checkpoints(output, resume)
     target = source.adapt(store, settings=settings, seed=seed, folder=checkpoints)
     _finish(target, output, checkpoints, settings, {})

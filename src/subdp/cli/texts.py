@@ -6,6 +6,7 @@ from subdp.cli.app import Flag, Input, Output, app
 from subdp.corpus.draft import TextFormat
 from subdp.network.shipped import SHIPPED
 from subdp.pipeline.annotate import AnnotateFormat, Order
+from subdp.support.engine import LocalEngine
 
 
 @app.command
@@ -16,6 +17,8 @@ def parse(
     format: TextFormat | None = None,
     tokenizer: str = "unicode",
     confidence: Flag = False,
+    encoder: str | None = None,
+    jobs: int = 1,
     output: Output = "-",
 ) -> None:
     """Parse text, or fill in the trees of a CoNLL-U file.
@@ -32,6 +35,10 @@ def parse(
         How raw text is cut into words: unicode, or a plug-in's name.
     confidence
         Add the probabilities of heads and labels, and their rivals, to MISC.
+    encoder
+        Where the parser's encoder is now, if not where it was when the parser was trained.
+    jobs
+        Processes that parse, each with its share of the cores.
     output
         CoNLL-U file to write.
     """
@@ -40,7 +47,8 @@ def parse(
     from subdp.parser import Parser
 
     sentences = read_sentences(file, format, tokenizer)
-    write_conllu(Parser.load(parser).parse(sentences, confidence=confidence), output)
+    model = Parser.load(parser, encoder=encoder)
+    write_conllu(model.parse(sentences, confidence=confidence, engine=LocalEngine(jobs)), output)
 
 
 @app.command
@@ -51,6 +59,8 @@ def annotate(
     format: AnnotateFormat | None = None,
     tokenizer: str = "unicode",
     order: Order = "document",
+    encoder: str | None = None,
+    jobs: int = 1,
     output: Output = "-",
 ) -> None:
     """Draft trees for an annotator to correct: CoNLL-U with probabilities and rivals in MISC.
@@ -67,6 +77,10 @@ def annotate(
         How raw text is cut into words: unicode, or a plug-in's name.
     order
         document, or doubt: the sentences of which the parser is least sure first.
+    encoder
+        Where the parser's encoder is now, if not where it was when the parser was trained.
+    jobs
+        Processes that parse, each with its share of the cores.
     output
         CoNLL-U file to write.
     """
@@ -74,5 +88,6 @@ def annotate(
     from subdp.parser import Parser
     from subdp.pipeline.annotate import annotate as drafts
 
-    sentences = drafts(file, Parser.load(parser), format=format, tokenizer=tokenizer, order=order)
+    model, engine = Parser.load(parser, encoder=encoder), LocalEngine(jobs)
+    sentences = drafts(file, model, format=format, tokenizer=tokenizer, order=order, engine=engine)
     write_conllu(sentences, output)

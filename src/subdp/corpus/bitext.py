@@ -13,7 +13,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import fspath
 from sys import intern
 from typing import overload
@@ -31,11 +31,16 @@ SIZES = tuple(50 * 2**k for k in range(10))
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A sentence and its translation, as words; `id` is its sent_id, or the number of its line in the file."""
+    """A sentence and its translation, as words.
+
+    `id` is its sent_id, or the number of its line in the file; `line` its place among the pairs of the file, from 1, by
+    which links in a file made elsewhere are found.
+    """
 
     source: tuple[str, ...]
     target: tuple[str, ...]
     id: str | None = None
+    line: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         for side in ("source", "target"):
@@ -120,7 +125,14 @@ class Bitext(Sequence[Pair]):
         return iter(self.pairs)
 
     def __add__(self, other: Bitext) -> Bitext:
-        return Bitext(self.pairs + other.pairs, f"{self.where} + {other.where}", self.report + other.report)
+        # Places in two files would be mistaken for those in one.
+        pairs = tuple(replace(pair, line=None) for pair in self.pairs + other.pairs)
+        return Bitext(pairs, f"{self.where} + {other.where}", self.report + other.report)
+
+    @property
+    def lines(self) -> int:
+        """How many pairs its file had, empty and dropped ones among them; not those without a partner."""
+        return self.report.read - sum(self.report.dropped.get(reason, 0) for reason in _WITHOUT_PARTNER)
 
     @property
     def words(self) -> tuple[int, int]:
@@ -151,7 +163,7 @@ class Bitext(Sequence[Pair]):
                 dropped["duplicate"] += 1
             else:
                 same = verdict == pair.target
-                kept[pair.source, verdict] = pair if same else Pair(pair.source, verdict, pair.id)
+                kept[pair.source, verdict] = pair if same else replace(pair, target=verdict)
                 stripped += not same
         changed = {"language token taken out": stripped} if stripped else {}
         return Bitext(tuple(kept.values()), self.where, self.report + Report(0, dropped, changed))
@@ -245,7 +257,7 @@ def _tokenized(
     for line, source, target in rows:
         left, right = source_words(source), target_words(target)
         if left and right:
-            pairs.append(Pair(left, right, str(line)))
+            pairs.append(Pair(left, right, str(line), line))
         else:
             dropped["empty side"] += 1
         if len(samples) < 200:
@@ -265,15 +277,17 @@ def _tokenized(
 def _read_conllu(source: Path, target: Path) -> Bitext:
     """Pairs of sentences with the same sent_id, in the source's order."""
     left, right = _words_by_id(source), _words_by_id(target)
-    pairs = tuple(Pair(words, right[key], key) for key, words in left.items() if key in right)
+    common = [key for key in left if key in right]
+    pairs = tuple(Pair(left[key], right[key], key, line) for line, key in enumerate(common, 1))
     if not pairs:
         raise SubdpError(f"no sent_id in common with {name_of(target)}", where=name_of(source), hint=_SENT_IDS)
-    missing = {"only in the source": len(left) - len(pairs), "only in the target": len(right) - len(pairs)}
+    missing = dict(zip(_WITHOUT_PARTNER, (len(left) - len(pairs), len(right) - len(pairs)), strict=True))
     dropped = {reason: count for reason, count in missing.items() if count}
     report = Report(len(pairs) + sum(dropped.values()), dropped)
     return Bitext(pairs, f"{name_of(source)}, {name_of(target)}", report)
 
 
+_WITHOUT_PARTNER = ("only in the source", "only in the target")
 _SENT_IDS = "a sentence and its translation must have the same comment '# sent_id = …'"
 
 

@@ -5,14 +5,15 @@ Everything above this folder takes a `Batcher` and does not know whether vectors
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from torch import Tensor
 
 Words: TypeAlias = Sequence[str]
+_Sentence = TypeVar("_Sentence", bound=Sized)
 
 UNTRAINED_WORDS = 1000
 """Words in a batch, padding included, where nothing is trained."""
@@ -39,9 +40,12 @@ Batcher: TypeAlias = Callable[[Sequence[Words]], Batch]
 """From tokenised sentences to the vectors that the network reads: a feature store's `batch`, or an encoder."""
 
 
-def chunks(sentences: Iterable[Sequence[str]], words: int) -> Iterator[list[Sequence[str]]]:
-    """Sentences in lists of about so many words."""
-    chunk: list[Sequence[str]] = []
+def chunks(sentences: Iterable[_Sentence], words: int) -> Iterator[list[_Sentence]]:
+    """Sentences in lists that end with the sentence that makes them this many words long, or longer.
+
+    Where whole lists are taken away, the rest falls into the same lists as before.
+    """
+    chunk: list[_Sentence] = []
     size = 0
     for sentence in sentences:
         chunk.append(sentence)

@@ -103,6 +103,10 @@ class Encoder:
     def __repr__(self) -> str:
         return f"Encoder({self.name!r}, {self.fingerprint})"
 
+    def __reduce__(self) -> Any:
+        """Another process loads it anew: that is quicker than to send half a gigabyte of weights."""
+        return Encoder.load, (self.name, self.model.device, self.model.dtype)
+
     @classmethod
     def load(
         cls,
@@ -195,21 +199,37 @@ class Encoder:
             split.append(([number for cut in cuts for number in cut], [len(cut) for cut in cuts]))
         return split
 
+    def tensors(self, sentences: Sequence[Sequence[str]], layers: Sequence[int]) -> tuple[Tensor, list[list[int]]]:
+        """The vectors of sentences in one tensor, through which gradients flow, and the number of each word's subwords.
+
+        *Shape:* [subwords of all sentences, layers, hidden]; for each sentence [words].
+        """
+        split = self._tokenise(list(sentences))
+        room = self.window - len(self.prefix) - len(self.suffix)
+        spans = [span for number, (ids, _) in enumerate(split) for span in _spans(number, len(ids), room)]
+        rows = [[*self.prefix, *split[span.sentence][0][span.start : span.end], *self.suffix] for span in spans]
+        states = torch.stack(self._run(rows, tuple(layers)), dim=2)  # [rows, length, layers, hidden]
+        kept = []
+        for row, span in enumerate(spans):
+            move = len(self.prefix) - span.start
+            kept.append(states[row, span.keep_start + move : span.keep_end + move])
+        return torch.cat(kept), [sizes for _, sizes in split]
+
     @torch.inference_mode()
     def _states(self, rows: list[list[int]], layers: tuple[int, ...]) -> list[NDArray[Any]]:
         """The hidden states of the layers asked for. *Shape:* one [rows, longest row, hidden] for each layer."""
-        longest = max(map(len, rows))
-        pad = self.tokenizer.pad_token_id or 0
-        ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows])
-        mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
-        states = self._run(ids.to(self.model.device), mask.to(self.model.device), layers)
+        states = self._run(rows, layers)
         return [(state.float() if state.dtype == torch.bfloat16 else state).cpu().numpy() for state in states]
 
-    def _run(self, ids: Tensor, mask: Tensor, layers: tuple[int, ...]) -> list[Tensor]:
+    def _run(self, rows: list[list[int]], layers: tuple[int, ...]) -> list[Tensor]:
         """Hooks on the blocks collect the states, and the last one needed ends the run.
 
-        *Shape:* `ids`, `mask` [rows, length] → [rows, length, hidden] for each layer.
+        *Shape:* for each layer [rows, longest row, hidden].
         """
+        longest = max(map(len, rows))
+        pad = self.tokenizer.pad_token_id or 0
+        ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows], device=self.model.device)
+        mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows], device=self.model.device)
         # After the last block there may be another normalisation: the last layer is what the model gives out.
         _RUN.states, _RUN.enough = {}, max(layers) if max(layers) < self.layers else None
         try:

@@ -16,9 +16,8 @@ import contextlib
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -32,8 +31,8 @@ from numpy.typing import NDArray
 from subdp.encoder.batch import Batch, chunks
 from subdp.encoder.encoder import Encoded, Encoder
 from subdp.encoder.shards import KEY, Keys, Row, Shard, Shards, pack, write_shard
-from subdp.encoder.threads import in_background
 from subdp.support.cache import cache_folder
+from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
 from subdp.support.progress import progress
 
@@ -41,6 +40,7 @@ _SHARD_BYTES = 64 << 20
 _LOOKED_UP = 4096  # Sentences looked up at once.
 _STALE_SECONDS = 3600  # A shard is written in a moment: a temporary file this old is what an interrupted run left.
 _ABOUT = "store.json"
+_HERE = LocalEngine()
 _FORMAT = 2  # In a store's name: one written in another way is not read.
 
 
@@ -70,31 +70,36 @@ class FeatureStore:
     def __contains__(self, sentence: Sequence[str]) -> bool:
         return bool(self._shards.find(_keys([sentence]))[0] >= 0)
 
-    def add(self, sentences: Iterable[Sequence[str]]) -> int:
+    def __reduce__(self) -> Any:
+        return FeatureStore, (self.encoder, self.layers, self.folder.parent)
+
+    def add(self, sentences: Iterable[Sequence[str]], engine: Engine = _HERE) -> int:
         """Encode and store the sentences that are missing; gives back how many were.
 
-        What is held in memory is the words of those that are missing, the encoder's vectors of a shard, and two shards,
-        one that is filled and one that is written.
+        What fills a shard is a unit of work. What an encoder says of a sentence depends a little on the others in its
+        batch; so it is the same to the last bit after an interruption, and whichever process does it.
         """
         self._find_shards()
         missing = self._missing(sentences)
         if not missing:
             return 0
         self._prepare_folder()
-        with progress("encoding", sum(map(len, missing)), "words") as advance, in_background() as begin:
-            # What fills a shard is encoded by itself, for what an encoder says of a sentence depends a little on the
-            # others in its batch: so it is the same to the last bit after an interruption.
-            most = _SHARD_BYTES // (4 * len(self.layers) * self.encoder.hidden)  # with two vectors for every word
-            for block in chunks(missing, most):
-                # Not packed in the background: pieces made by two threads in turn leave memory full of holes.
-                begin(partial(self._write, pack(self._rows(block, advance))))
+        most = _SHARD_BYTES // (4 * len(self.layers) * self.encoder.hidden)  # with two vectors for every word
+        with progress("encoding", sum(map(len, missing)), "words") as advance:
+            for words in engine.map(self.write_unit, chunks(missing, most)):
+                advance(words)
         self._find_shards()
         return len(missing)
 
-    def _rows(self, block: Sequence[Sequence[str]], advance: Callable[[int], None]) -> Iterator[Row]:
-        for words, sentence in zip(block, self.encoder.encode(block, self.layers), strict=True):
-            yield Row.of(_key(words), sentence)
-            advance(len(words))
+    def write_unit(self, sentences: Sequence[Sequence[str]]) -> int:
+        """Encode the sentences of one shard and write it, under a name that tells what it holds; how many words."""
+        keys = list(map(_key, sentences))
+        batch = pack(
+            Row.of(key, sentence)
+            for key, sentence in zip(keys, self.encoder.encode(sentences, self.layers), strict=True)
+        )
+        self._write(batch, blake2b(b"".join(keys), digest_size=16).hexdigest())
+        return sum(map(len, sentences))
 
     def _missing(self, sentences: Iterable[Sequence[str]]) -> list[Sequence[str]]:
         """The sentences that are not there, or only in a damaged shard; each once, in their order."""
@@ -156,11 +161,11 @@ class FeatureStore:
         about = {"encoder": self.encoder.name, "layers": self.layers, "hidden": self.encoder.hidden}
         (self.folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
 
-    def _write(self, batch: pa.RecordBatch) -> None:
+    def _write(self, batch: pa.RecordBatch, name: str) -> None:
         part = self.folder / f"{uuid.uuid4().hex}.part"
         try:
             write_shard(batch, part)
-            part.rename(part.with_suffix(".arrow"))
+            part.replace(self.folder / f"{name}.arrow")
         except OSError as error:
             hint = "make room, or set SUBDP_CACHE to a folder on another disk"
             raise SubdpError(f"features cannot be written: {error.strerror}", where=str(part), hint=hint) from error

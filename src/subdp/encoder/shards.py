@@ -109,8 +109,8 @@ class Shards:
 
     @property
     def files(self) -> set[Path]:
-        """The files of all shards, those that were found damaged among them."""
-        return {shard.file for shard in self._shards}
+        """The files of all shards but those found damaged: a file that is written anew under the same name is new."""
+        return {shard.file for number, shard in enumerate(self._shards) if number not in self._damaged}
 
     def add(self, shards: Sequence[Shard]) -> None:
         """Take in more shards; a sentence that is in two of them is read from the first."""

@@ -21,12 +21,13 @@ def cores(device: torch.device) -> int:
 
 
 def side_by_side(work: Callable[[_Part], None], parts: Iterable[_Part], device: torch.device) -> None:
-    """Do all parts of a work, as many at once as there are cores for; a lone part has all of them.
+    """Do all parts of a job, as many at once as there are cores, with one core each.
 
-    If one fails, those not yet begun are left; none is going on any more when this returns.
+    A lone part has one core too: how a product is shared among cores decides how it is rounded, and results must not
+    depend on their number. If one part fails, those not yet begun are left; none is running when this returns.
     """
     waiting, threads = list(parts), cores(device)
-    if min(len(waiting), threads) <= 1:
+    if threads == 1:
         for part in waiting:
             work(part)
         return

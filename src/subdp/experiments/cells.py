@@ -5,38 +5,37 @@ What cells share is made first, with all cores. Then cells are worked on, severa
 
 from __future__ import annotations
 
-import hashlib
-import os
+import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import cache, cached_property
 from itertools import groupby
-from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
-import torch
-
+from subdp.alignment.file_links import FileAligner
 from subdp.alignment.links import Alignment, read_alignments, write_alignments
-from subdp.alignment.similarity import FileAligner, SimilarityAligner
+from subdp.alignment.similarity import SimilarityAligner
 from subdp.corpus.treebank import Sentence, trees_hash
 from subdp.encoder.encoder import Encoder
 from subdp.encoder.feature_store import FeatureStore
 from subdp.experiments.corpora import Corpora, Split
-from subdp.experiments.grid import Cell, Grid, Links, Result, adapt_settings, as_json, depends_on, read_result
+from subdp.experiments.grid import SCORED, Cell, Grid, Links, Result, adapt_settings, as_json, depends_on, read_result
 from subdp.network.shipped import SHIPPED
 from subdp.parser import Parser
 from subdp.pipeline.baselines import hard_trees, own_trees
-from subdp.pipeline.stages import write_json
-from subdp.projection.silver import Silver
+from subdp.pipeline.stages import TRAINING, Stage, ensure
+from subdp.projection.silver import Silver, SilverStore
 from subdp.projection.silver_views import AveragedSilver, JoinedSilver, SilverPart
-from subdp.support.errors import SubdpError, counted
+from subdp.support.engine import LocalEngine
+from subdp.support.errors import counted
+from subdp.support.files import write_json
 from subdp.support.progress import progress
 from subdp.support.settings import as_dict
 
 Say = Callable[[str], None]
+RESULT, LINKS = "result.json", "links.txt"
 
 
 def run_grid(grid: Grid, corpora: Corpora, output: Path, say: Say) -> list[Result]:
@@ -52,62 +51,30 @@ def run_grid(grid: Grid, corpora: Corpora, output: Path, say: Say) -> list[Resul
 
 
 def _run_seed(bench: Bench, cells: Sequence[Cell], say: Say) -> list[Result]:
-    name, splits = bench.grid.name, bench.grid.splits
-    paths = {cell: bench.path(cell) for cell in cells if bench.possible(cell)}
-    missing = [cell for cell, path in paths.items() if read_result(path, cell, splits) is None]
-    say(f"seed {cells[0].seed}: {counted(len(paths), 'cell')}, {len(paths) - len(missing)} done before")
+    possible = [cell for cell in cells if bench.possible(cell)]
+    missing = [cell for cell in possible if bench.result(cell) is None]
+    say(f"seed {cells[0].seed}: {counted(len(possible), 'cell')}, {len(possible) - len(missing)} done before")
     for cell in missing:
         bench.prepare(cell)
-    with progress(f"experiment {name}", len(missing), "cells") as advance:
-        for result in _results(bench, missing):
+    engine = LocalEngine(max(1, min(bench.grid.options.jobs, len(missing))))
+    with progress(f"experiment {bench.grid.name}", len(missing), "cells") as advance:
+        for result in engine.map(bench.work, missing):
             advance(1)
             say(f"{result}  ({result.made['seconds']:.0f} s)")
-    found = [read_result(path, cell, splits) for cell, path in paths.items()]
+    found = [bench.result(cell) for cell in possible]
     return [result for result in found if result is not None]
 
 
-def _results(bench: Bench, cells: Sequence[Cell]) -> Iterator[Result]:
-    """The results of cells as they come, from one process or from several."""
-    jobs = min(bench.grid.options.jobs, len(cells))
-    if jobs <= 1:
-        yield from map(bench.work, cells)
-        return
-    threads = max(1, (os.cpu_count() or 1) // jobs)
-    with ProcessPoolExecutor(
-        jobs, get_context("spawn"), initializer=_begin, initargs=(bench.grid, bench.corpora, bench.output, threads)
-    ) as pool:
-        try:
-            for future in as_completed([pool.submit(_work, cell) for cell in cells]):
-                yield future.result()
-        except BrokenProcessPool:
-            hint = "finished cells are kept: start it again, with fewer --jobs if memory ran out"
-            raise SubdpError("a process that worked on cells was killed", hint=hint) from None
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-_bench: Bench | None = None  # In a process of the pool: what its cells share.
-
-
-def _begin(grid: Grid, corpora: Corpora, output: Path, threads: int) -> None:
-    global _bench
-    torch.set_num_threads(threads)
-    os.environ["SUBDP_QUIET"] = "1"
-    _bench = Bench(grid, corpora, output)
-
-
-def _work(cell: Cell) -> Result:
-    assert _bench is not None
-    return _bench.work(cell)
-
-
 class Bench:
-    """All that the cells of a grid are made from, each thing made once and kept in the output folder."""
+    """All that the cells of a grid are made from, each thing a stage: made once and kept in the output folder."""
 
     def __init__(self, grid: Grid, corpora: Corpora, output: Path):
         self.grid, self.corpora, self.output = grid, corpora, output
         self.parser, self.bitext, self.gold = cache(self._parser), cache(corpora.bitext), cache(self._gold)
         self.silver, self.links, self._treebank = cache(self._silver), cache(self._links), cache(self._read_treebank)
+
+    def __reduce__(self) -> Any:
+        return Bench, (self.grid, self.corpora, self.output)
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -126,14 +93,23 @@ class Bench:
         """Whether there is bitext enough."""
         return cell.system.pairs is None or cell.system.pairs <= len(self.bitext(cell.language, "en"))
 
-    def path(self, cell: Cell) -> Path:
-        """The file of a cell's result."""
+    def result(self, cell: Cell) -> Result | None:
+        """What is known of a cell: scored on the grid's splits, or by another grid on all."""
+        for splits in dict.fromkeys((self.grid.splits, SCORED)):
+            stage = self._stage(cell, splits)
+            if stage.state(self.output)[0] == "done":
+                return read_result(self.output / stage.name / RESULT, cell)
+        return None
+
+    def _stage(self, cell: Cell, splits: tuple[Split, ...]) -> Stage:
+        """A cell as a stage, under a name that holds all it depends on: grids in one folder share it."""
         parsers = [self._source(cell, source).fingerprint for source in cell.system.sources]
         bitext = [self.bitext(cell.language, source).fingerprint for source in cell.system.sources]
-        gold = trees_hash([tree for split in ("dev", "test") for tree in self.gold(cell.language, split)])
+        gold = trees_hash([tree for split in SCORED for tree in self.gold(cell.language, split)])
         more = cell.system.sources if "treebanks" in cell.system.method else ()
-        facts = depends_on(self.grid, parsers, bitext, gold, [trees_hash(self._treebank(source)) for source in more])
-        return self.output / "cells" / f"{cell.key(facts)}.json"
+        data = depends_on(self.grid, parsers, bitext, gold, [trees_hash(self._treebank(source)) for source in more])
+        facts = {**cell.facts(data), "splits": list(splits)}
+        return _named(Stage(f"cells/{cell.name}", "train and score", facts, lambda folder: self._score(cell, folder)))
 
     def prepare(self, cell: Cell) -> None:
         """Make what the cell shares with others, and encode the sentences that it is scored on."""
@@ -146,17 +122,24 @@ class Bench:
                 features.add(sentence.words for sentence in self.gold(cell.language, split))
 
     def work(self, cell: Cell) -> Result:
-        """Make the cell's parser, score it, and write the result."""
+        """Make the cell's parser, score it, and keep the result."""
+        stage = self._stage(cell, self.grid.splits)
+        if self.result(cell) is None:  # If it is done all the same, its file is damaged.
+            shutil.rmtree(self.output / stage.name, ignore_errors=True)
+        ensure(stage, self.output)
+        result = self.result(cell)
+        assert result is not None
+        return result
+
+    def _score(self, cell: Cell, folder: Path) -> str:
         start = time.perf_counter()
         parser = self.adapted(cell)
         scores = {split: parser.evaluate(self.gold(cell.language, split)) for split in self.grid.splits}
         made = {name: parser.about.get(name) for name in ("epochs", "best_epoch", "agreement", "adapted_on")}
         made |= {"seconds": time.perf_counter() - start, "encoder": parser.encoder.name}
         result = Result(cell, {split: found.per_sentence for split, found in scores.items()}, made)
-        path = self.path(cell)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, as_json(result))
-        return result
+        write_json(folder / RESULT, as_json(result))
+        return str(result)
 
     def adapted(self, cell: Cell) -> Parser:
         """The parser of a cell."""
@@ -165,7 +148,7 @@ class Bench:
         if system.method == "direct":
             return parser
         settings, silver = adapt_settings(self.grid.settings, system), self._system_silver(cell)
-        parser = parser.with_labels(silver.label_names)
+        parser = parser.with_values(silver.inventory)
         if system.method == "hard":
             return parser.adapt_to_trees(hard_trees(silver), settings=settings, seed=seed)
         if system.method == "self":
@@ -210,15 +193,18 @@ class Bench:
             trees_hash(dev),
             self.encoder.fingerprint,
         ]
-        name = f"{language}-{seed}-{hashlib.sha256(repr(made_from).encode()).hexdigest()[:12]}"
-        folder, checkpoints = self.output / "source" / name, self.output / "training" / name
-        if not folder.exists():
-            checkpoints.mkdir(parents=True, exist_ok=True)
+
+        def work(folder: Path) -> str:
+            checkpoints = folder / TRAINING
+            checkpoints.mkdir(exist_ok=True)
             trained = Parser.train(
                 trees, dev=dev, encoder=self.encoder, settings=settings, seed=seed, folder=checkpoints
             )
-            trained.save(folder)
-        return replace(Parser.load(folder, encoder=self.encoder), store=self.store)
+            trained.save(folder / "parser")
+            return counted(len(trees), "sentence")
+
+        folder = self._kept(f"source/{language}-{seed}", "train a source parser", {"made_from": made_from}, work)
+        return replace(Parser.load(folder / "parser", encoder=self.encoder), store=self.store)
 
     def _read_treebank(self, language: str) -> list[Sentence]:
         """What a source parser is trained on: a treebank's train part, or its dev part where that is all there is."""
@@ -229,27 +215,40 @@ class Bench:
 
     def _links_file(self, language: str, source: str, links: Links) -> Path:
         """The file of a bitext's alignments, which is written when it is first asked for."""
-        bitext = self.bitext(language, source)
-        settings = asdict(links)
-        encoder = hashlib.sha256(self.encoder.fingerprint.encode()).hexdigest()[:8]
-        name = "-".join([source, language, *map(str, settings.values()), encoder, bitext.fingerprint[:8]])
-        path = self.output / "links" / f"{name}.links"
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
+        bitext, settings = self.bitext(language, source), asdict(links)
+
+        def work(folder: Path) -> str:
             aligner = SimilarityAligner(self.encoder, **settings, store=self.store)
             with progress(f"aligning {source}-{language}", len(bitext), "pairs") as advance:
-                write_alignments((_counted(found, advance) for found in aligner.align(bitext)), path)
-        return path
+                write_alignments((_counted(found, advance) for found in aligner.align(bitext)), folder / LINKS)
+            return counted(len(bitext), "pair")
+
+        facts = {"links": settings, "encoder": self.encoder.fingerprint, "bitext": bitext.fingerprint}
+        name = "-".join([f"links/{source}", language, *map(str, settings.values())])
+        return self._kept(name, "align words", facts, work) / LINKS
 
     def _links(self, language: str, source: str, links: Links) -> list[Alignment]:
         return list(read_alignments(self._links_file(language, source, links)))
 
-    def _silver(self, language: str, source: str, seed: int) -> Silver:
+    def _silver(self, language: str, source: str, seed: int) -> SilverStore:
         """What the source parser says of a bitext, with the default links."""
         parser, bitext = self.parser(source, seed), self.bitext(language, source)
-        name = f"{source}-{language}-{parser.fingerprint[:8]}-{bitext.fingerprint[:8]}"
-        aligner = FileAligner(self._links_file(language, source, Links()))
-        return parser.project(bitext, aligner=aligner, folder=self.output / "silver" / name)
+
+        def work(folder: Path) -> str:
+            aligner = FileAligner(self._links_file(language, source, Links()))
+            return counted(len(parser.project(bitext, aligner=aligner, folder=folder / "silver")), "pair")
+
+        facts = {"parser": parser.fingerprint, "bitext": bitext.fingerprint}
+        return SilverStore(self._kept(f"silver/{source}-{language}", "project", facts, work) / "silver")
+
+    def _kept(self, name: str, purpose: str, facts: dict[str, Any], work: Callable[[Path], str]) -> Path:
+        """The folder of something that cells share, made unless it is there; its name ends in a hash of the facts."""
+        return ensure(_named(Stage(name, purpose, facts, work)), self.output)
+
+
+def _named(stage: Stage) -> Stage:
+    """The stage under a name that ends in a hash of its inputs: with others it is another stage."""
+    return replace(stage, name=f"{stage.name}-{stage.key[:12]}")
 
 
 def _counted(alignment: Alignment, advance: Callable[..., None]) -> Alignment:

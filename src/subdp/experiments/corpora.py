@@ -79,8 +79,8 @@ class Corpora:
         for part in parts[1:]:
             whole = whole + part
         clean = whole.clean(language)
-        # Numbers of lines in several files would be mistaken for those of one.
-        return replace(clean, pairs=tuple(replace(pair, id=None) for pair in clean))
+        # Lines of what was read would be mistaken for lines of the files of links, which are of clean pairs.
+        return replace(clean, pairs=tuple(replace(pair, id=None, line=None) for pair in clean))
 
     def _parts(self, source: str, target: str) -> Iterator[Bitext]:
         for part in self.parts:

@@ -9,7 +9,6 @@ all it depends on, so a grid goes on where it was stopped and grids in one folde
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -24,6 +23,7 @@ from subdp.support.errors import SubdpError
 from subdp.support.settings import LOSSES, LossConfig, PresetName, Settings, as_dict
 
 ExperimentName = Literal["transfer", "ablation", "alignment", "losses", "multisource", "bitext-size"]
+SCORED: tuple[Split, ...] = ("dev", "test")
 Method = Literal["direct", "self", "hard", "random", "subdp", "treebanks", "subdp then treebanks"]
 
 
@@ -76,18 +76,21 @@ class Cell:
     system: System
     seed: int
 
-    def key(self, depends_on: Mapping[str, Any]) -> str:
-        """A name for the cell's file: what a person looks for, then a hash of all that its result depends on.
+    @property
+    def name(self) -> str:
+        """What a person looks for in the folder of results."""
+        return f"{self.language}-{self.system.method}-{self.seed}"
 
-        The system's name is no part of the hash: what two experiments call by different names may be the same.
+    def facts(self, depends_on: Mapping[str, Any]) -> dict[str, Any]:
+        """All that the cell's result depends on.
+
+        The system's name is no part of it: what two experiments call by different names may be the same.
         """
+        if self.system.method == "direct":  # nothing is trained
+            return {"parsers": depends_on["parsers"], "gold": depends_on["gold"]}
         system = asdict(self.system)
         del system["name"]
-        facts = {"system": system, **depends_on}
-        if self.system.method == "direct":  # nothing is trained
-            facts = {"parsers": depends_on["parsers"], "gold": depends_on["gold"]}
-        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-        return f"{self.language}-{self.system.method}-{self.seed}-{digest[:12]}"
+        return {"system": system, **depends_on}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,7 @@ class Grid:
     @property
     def splits(self) -> tuple[Split, ...]:
         """What is scored: the paper's tables are of test sets, its analyses of dev sets."""
-        return ("dev", "test") if self.name in ("transfer", "ablation", "multisource") else ("dev",)
+        return SCORED if self.name in ("transfer", "ablation", "multisource") else ("dev",)
 
     def cells(self) -> list[Cell]:
         """All cells, each once, seed by seed, so that a grid that is stopped has the first seed of every language."""
@@ -217,14 +220,14 @@ def _multisource_systems(subdp: System, language: str) -> list[System]:
     ]
 
 
-def read_result(path: Path, cell: Cell, splits: Sequence[Split]) -> Result | None:
-    """What a cell's file says, if it is there and has all these splits."""
+def read_result(path: Path, cell: Cell) -> Result | None:
+    """What a cell's file says, if it is there and whole."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         counts = {split: [SentenceCounts(*one) for one in rows] for split, rows in found.pop("counts").items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return Result(cell, counts, found) if set(splits) <= set(counts) else None
+    return Result(cell, counts, found)
 
 
 def as_json(result: Result) -> dict[str, Any]:

@@ -1,66 +1,31 @@
-"""The network: a deep biaffine dependency parser over the layers of a frozen encoder (the paper's appendix).
+"""The network: a deep biaffine dependency parser over the layers of an encoder (the paper's appendix).
 
     V  = mix of the encoder's layers, [first subword ; last subword] of every word, ROOT's vector in front
     Ṽ  = LSTM(MLP_feature(V))
-    H, D = MLP_head(Ṽ), MLP_dependent(Ṽ)          once for arcs, once for labels
-    S_arc = [D ; 1] W Hᵀ,   S_label[l] = [D ; 1] W_l [H ; 1]ᵀ
 
-Sizes: B sentences, N words in the longest of them, L labels; positions 0..N, ROOT 0.
+and a scorer over Ṽ for each substructure (`scorers.py`). Sizes: B sentences, N words in the longest of them; positions
+0..N, ROOT 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from subdp.encoder.batch import Batch
+from subdp.network.scorers import Scored, make_scorer, outer_layers
+from subdp.projection.substructures import Inventory, Kind
 from subdp.support.settings import NetworkConfig
-
-_NEVER = -1e30  # The score of a head beyond the sentence's end: no probability, yet finite in sums.
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scored:
-    """What the network says of a batch.
-
-    Shape: arcs [B, N+1, N+1], log P(head | dependent); mask [B, N+1], True at the words (not at ROOT or padding).
-    """
-
-    arcs: Tensor
-    mask: Tensor
-    label_dependents: Tensor
-    label_heads: Tensor
-    label_weight: Tensor
-
-    def labels(self) -> Tensor:
-        """log P(label | head → dependent) for all pairs. Shape: [B, N+1, N+1, L]."""
-        size, count = self.label_heads.shape[-1], self.label_weight.shape[0]
-        by_label = self.label_dependents @ self.label_weight.transpose(0, 1).reshape(size, count * size)
-        batch, length = self.arcs.shape[:2]
-        scores = by_label.reshape(batch, length * count, size) @ self.label_heads.transpose(1, 2)
-        return scores.reshape(batch, length, count, length).transpose(2, 3).log_softmax(-1)
-
-    def labels_at(self, heads: Tensor) -> Tensor:
-        """log P(label | head → dependent) for one head of each word. Shape: heads [B, N+1] → [B, N+1, L]."""
-        size, count = self.label_heads.shape[-1], self.label_weight.shape[0]
-        chosen = self.label_heads.gather(1, heads[..., None].expand(-1, -1, size))
-        by_label = self.label_dependents @ self.label_weight.transpose(0, 1).reshape(size, count * size)
-        scores = (by_label.reshape(*heads.shape, count, size) * chosen[..., None, :]).sum(-1)
-        return scores.log_softmax(-1)
 
 
 class Biaffine(nn.Module):
-    """Scores every arc and every label of a batch of sentences."""
+    """Scores every substructure of a batch of sentences."""
 
-    def __init__(self, config: NetworkConfig, layers: int, hidden: int, labels: int):
+    def __init__(self, config: NetworkConfig, layers: int, hidden: int, inventory: Inventory):
         super().__init__()
         self.dropout = config.dropout
-        # The sizes of what dropout is applied to, in that order.
-        outer = [config.arc, config.arc, config.label, config.label]
-        self._stages = [2 * hidden, config.features, *[2 * config.lstm] * config.lstm_layers, *outer]
         self.mix = nn.Parameter(torch.zeros(layers))
         self.scale = nn.Parameter(torch.ones(()))
         self.root = nn.Parameter(torch.zeros(2 * hidden))
@@ -69,18 +34,27 @@ class Biaffine(nn.Module):
         self.forward_lstm, self.backward_lstm = (
             nn.ModuleList(nn.LSTM(size, config.lstm, batch_first=True) for size in inputs) for _ in range(2)
         )
-        self.arc_dependent, self.arc_head = (nn.Linear(2 * config.lstm, config.arc) for _ in range(2))
-        self.label_dependent, self.label_head = (nn.Linear(2 * config.lstm, config.label) for _ in range(2))
-        self.arc_weight = nn.Parameter(torch.zeros(config.arc + 1, config.arc))
-        self.label_weight = nn.Parameter(torch.zeros(labels, config.label + 1, config.label + 1))
-        for layer in (self.features, self.arc_dependent, self.arc_head, self.label_dependent, self.label_head):
+        sizes: dict[Kind, int] = {"head": config.arc, "pair": config.label, "word": config.label}
+        self.scorers = nn.ModuleDict(
+            {name: make_scorer(name, 2 * config.lstm, sizes, len(values)) for name, values in inventory.items()}
+        )
+        outer = [layer for scorer in self.scorers.values() for layer in outer_layers(scorer)]
+        for layer in (self.features, *outer):
             nn.init.orthogonal_(layer.weight)
+        # The sizes of what dropout is applied to, in that order.
+        self._stages = [2 * hidden, config.features, *[2 * config.lstm] * config.lstm_layers]
+        self._stages += [layer.out_features for layer in outer]
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return self.mix.device
 
     def draw_dropout(self, sentences: int, longest: int) -> list[Tensor]:
         """What a batch in training is multiplied by, stage by stage.
 
         One mask serves all positions of a sentence, but between two layers of the BiLSTM every position has its own.
-        Drawn apart from its use, so that sentences scored side by side get the same as in one batch.
+        Drawn apart from its use, so that sentences scored in parallel get the same as in one batch.
 
         Shape: [B, 1, d], between layers [B, N+1, d].
         """
@@ -88,7 +62,7 @@ class Biaffine(nn.Module):
             return []
         keep, between = 1 - self.dropout, range(2, 1 + len(self.forward_lstm))
         sizes = [(longest + 1 if stage in between else 1, size) for stage, size in enumerate(self._stages)]
-        return [torch.full((sentences, *size), keep, device=self.mix.device).bernoulli() / keep for size in sizes]
+        return [torch.full((sentences, *size), keep, device=self.device).bernoulli() / keep for size in sizes]
 
     def forward(self, batch: Batch, dropout: Sequence[Tensor] = ()) -> Scored:
         """Score a batch; in training with what `draw_dropout` gave.
@@ -119,17 +93,5 @@ class Biaffine(nn.Module):
             ahead = forth(x)[0]
             behind = back(x.gather(1, turned.expand_as(x)))[0]
             x = drop(torch.cat((ahead, behind.gather(1, turned.expand_as(behind))), dim=-1))
-
-        arc_d, arc_h, label_d, label_h = (
-            drop(torch.relu(layer(x)))
-            for layer in (self.arc_dependent, self.arc_head, self.label_dependent, self.label_head)
-        )
-        scores = _with_one(arc_d) @ self.arc_weight @ arc_h.transpose(1, 2)
-        arcs = scores.masked_fill(~inside[:, None, :], _NEVER).log_softmax(-1)
-        mask = inside & (positions > 0)
-        return Scored(arcs, mask, _with_one(label_d), _with_one(label_h), self.label_weight)
-
-
-def _with_one(x: Tensor) -> Tensor:
-    """A constant feature at the end, which makes a bilinear form biaffine. Shape: [..., d] → [..., d + 1]."""
-    return torch.cat((x, torch.ones_like(x[..., :1])), dim=-1)
+        parts = {name: scorer(x, inside, drop) for name, scorer in self.scorers.items()}
+        return Scored(inside & (positions > 0), parts)

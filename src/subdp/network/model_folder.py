@@ -1,6 +1,7 @@
 """A parser on disk: a folder of `config.json`, `labels.json`, `model.safetensors` and a model card, `README.md`.
 
-Loading reads JSON and tensors and runs nothing. The frozen encoder is named, not copied.
+Loading reads JSON and tensors and runs nothing. A frozen encoder is named, not copied; what was trained of an encoder
+is stored beside the network.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import json
 import platform
 import shutil
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,46 +19,51 @@ from typing import Any
 import safetensors
 import torch
 from safetensors.torch import load, save
+from torch import Tensor
 
 from subdp.network.biaffine import Biaffine
+from subdp.network.model_card import card
+from subdp.projection.substructures import ARCS, LABELS, Inventory
 from subdp.support.errors import SubdpError
 from subdp.support.settings import NetworkConfig, as_dict
 
-_FORMAT = 2
+_FORMAT = 3
+_WITHOUT_LAYERS = 2  # The format before: labels.json was a list, and the weights had other names.
+_ENCODER = "encoder."
+_FORMER_NAMES = {"arc_": "scorers.arcs.", "label_": "scorers.labels."}
 
 
-def save_folder(
-    folder: Path,
-    network: Biaffine,
-    config: NetworkConfig,
-    label_names: tuple[str, ...],
-    encoder: dict[str, Any],
-    about: dict[str, Any],
-    *,
-    half: bool,
-) -> None:
+@dataclass(frozen=True)
+class Model:
+    """What a model folder holds: the network with its sizes and values, facts about its encoder and its training.
+
+    `encoder_state` has the weights of encoder layers that were trained along; none where the encoder was frozen.
+    """
+
+    network: Biaffine
+    config: NetworkConfig
+    inventory: Inventory
+    encoder: Mapping[str, Any]
+    about: Mapping[str, Any]
+    encoder_state: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+def save_folder(folder: Path, model: Model, *, half: bool) -> None:
     """Write a model folder, all or nothing: it appears under its name only when complete."""
+    check_replaceable(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
-        versions = {name: version(name) for name in ("subdp", "torch", "transformers", "numpy")}
-        facts = {
-            "format": _FORMAT,
-            "encoder": encoder,
-            "network": as_dict(config),
-            "about": about,
-            "versions": {**versions, "python": platform.python_version()},
-        }
-        (temporary / "config.json").write_text(json.dumps(facts, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-        (temporary / "labels.json").write_text(json.dumps(label_names, ensure_ascii=False) + "\n", encoding="utf-8")
-        (temporary / "README.md").write_text(_card(label_names, encoder, about), encoding="utf-8")
+        values = {name: values for name, values in model.inventory.items() if name != ARCS.name}
+        _write_json(temporary / "config.json", _facts(model))
+        _write_json(temporary / "labels.json", values)
+        (temporary / "README.md").write_text(card(values, model.encoder, model.about), encoding="utf-8")
         dtype = torch.float16 if half else torch.float32
-        tensors = {name: tensor.to(dtype).contiguous() for name, tensor in network.state_dict().items()}
-        (temporary / "model.safetensors").write_bytes(save(tensors))
+        tensors = {**model.network.state_dict(), **{f"{_ENCODER}{k}": v for k, v in model.encoder_state.items()}}
+        stored = {name: tensor.to(dtype).contiguous() for name, tensor in tensors.items()}
+        (temporary / "model.safetensors").write_bytes(save(stored))
         temporary.chmod(0o755)
         if folder.exists():
-            if not (folder / "config.json").exists() and any(folder.iterdir()):
-                raise SubdpError("is a folder of something else", where=str(folder), hint="name a new one")
             shutil.rmtree(folder)
         temporary.replace(folder)
     except BaseException:
@@ -63,32 +71,75 @@ def save_folder(
         raise
 
 
-def load_folder(folder: Path) -> tuple[Biaffine, NetworkConfig, tuple[str, ...], dict[str, Any], dict[str, Any]]:
-    """The network, its configuration, the labels, what is said of the encoder, and what is said of the training."""
+def check_replaceable(folder: Path) -> None:
+    """Raise unless a model folder may be written here: there is nothing, an empty folder, or a model of ours.
+
+    A folder of somebody else's, a Hugging Face model for example, is never overwritten. Called before training too:
+    what cannot be saved is better known then.
+    """
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    try:
+        facts = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        ours = {"format", "network", "about"} <= set(facts) and "subdp" in facts["versions"]
+    except (OSError, ValueError, KeyError, TypeError):
+        ours = False
+    if not ours:
+        hint = "name a new folder; only a parser that subdp made is overwritten"
+        raise SubdpError("holds something else than a parser", where=str(folder), hint=hint)
+
+
+def _facts(model: Model) -> dict[str, Any]:
+    versions = {name: version(name) for name in ("subdp", "torch", "numpy")}
+    return {
+        "format": _FORMAT,
+        "encoder": dict(model.encoder),
+        "network": as_dict(model.config),
+        "about": dict(model.about),
+        "versions": {**versions, "python": platform.python_version()},
+    }
+
+
+def load_folder(folder: Path) -> Model:
+    """Read a model folder; one of the format before this one, without layers of words, too."""
     if not folder.is_dir():
         raise SubdpError("no such model folder", where=str(folder), hint="`subdp train` and `subdp run` make them")
-    facts, labels = _json(folder / "config.json"), _json(folder / "labels.json")
+    facts, values = _json(folder / "config.json"), _json(folder / "labels.json")
     try:
-        if facts["format"] != _FORMAT:
+        if facts["format"] not in (_FORMAT, _WITHOUT_LAYERS):
             hint = "another version of subdp made it: train it again, or install that version"
             raise SubdpError(f"has format {facts['format']}, not {_FORMAT}", where=str(folder), hint=hint)
         sizes = dict(facts["network"])
         sizes["layers"] = None if sizes["layers"] is None else tuple(sizes["layers"])
-        config, encoder, about = NetworkConfig(**sizes), dict(facts["encoder"]), dict(facts["about"])
+        config, encoder = NetworkConfig(**sizes), dict(facts["encoder"])
         layers = encoder["layers"] + 1 if config.layers is None else len(config.layers)
-        names = tuple(str(name) for name in labels)
-        network = Biaffine(config, layers, encoder["hidden"], len(names))
-        path = folder / "model.safetensors"
-        weights = load(path.read_bytes())
-        network.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
+        named = values if facts["format"] == _FORMAT else {LABELS.name: values}
+        inventory = {ARCS.name: (), **{name: tuple(map(str, items)) for name, items in named.items()}}
+        network = Biaffine(config, layers, encoder["hidden"], inventory)
+        stored = load((folder / "model.safetensors").read_bytes())
+        tensors = {_present_name(name): tensor.float() for name, tensor in stored.items()}
+        state = {name.removeprefix(_ENCODER): tensors.pop(name) for name in list(tensors) if name.startswith(_ENCODER)}
+        network.load_state_dict(tensors)
     except FileNotFoundError as error:
         raise SubdpError("is missing", where=str(error.filename), hint=_DAMAGED) from None
-    except (KeyError, TypeError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, safetensors.SafetensorError) as error:
         raise SubdpError(f"does not fit together: {error}", where=str(folder), hint=_DAMAGED) from None
-    return network, config, names, encoder, about
+    return Model(network, config, inventory, encoder, dict(facts["about"]), state)
 
 
 _DAMAGED = "the model folder is damaged; fetch or make it again"
+
+
+def _present_name(name: str) -> str:
+    """What a weight is called now, by the name that it has or had before."""
+    for former, present in _FORMER_NAMES.items():
+        if name.startswith(former):
+            return present + name.removeprefix(former)
+    return name
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
 
 
 def _json(path: Path) -> Any:
@@ -98,29 +149,3 @@ def _json(path: Path) -> Any:
         raise SubdpError("is missing", where=str(path), hint=_DAMAGED) from None
     except ValueError as error:
         raise SubdpError(f"is not JSON: {error}", where=str(path), hint=_DAMAGED) from None
-
-
-def _card(label_names: tuple[str, ...], encoder: dict[str, Any], about: dict[str, Any]) -> str:
-    """The model card: where the parser comes from, what it was trained on and how well it does."""
-    name = encoder["name"]
-    note = "the encoder that installs with subdp; not the paper's XLM-R" if name == "bundled" else "frozen"
-    lines = [
-        f"# {about.get('title', 'A dependency parser')}",
-        "",
-        "Made with subdp (Substructure Distribution Projection, Shi, Gimpel and Livescu 2022).",
-        "",
-        f"- Encoder: `{name}` ({note}); fingerprint `{encoder['fingerprint']}`.",
-        f"- Labels: {', '.join(label_names)}.",
-    ]
-    lines += [
-        f"- {key.replace('_', ' ').capitalize()}: {_plain(value)}" for key, value in about.items() if key != "title"
-    ]
-    return "\n".join([*lines, "", "Use: `subdp parse text.txt --parser THIS_FOLDER`", ""])
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, dict):
-        return "; ".join(f"{key.replace('_', ' ')} {_plain(item)}" for key, item in value.items())
-    if isinstance(value, list):
-        return ", ".join(map(_plain, value))
-    return str(value)

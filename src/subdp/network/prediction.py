@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -11,30 +11,32 @@ import numpy.typing as npt
 import torch
 
 from subdp.decoding.decode import decode_batch
-from subdp.encoder.batch import Batch, Batcher, Words, batches, chunks
-from subdp.encoder.encoder import Encoder
+from subdp.encoder.batch import Batcher, Words, batches, chunks
 from subdp.encoder.threads import side_by_side
-from subdp.network.biaffine import Biaffine, Scored
+from subdp.network.biaffine import Biaffine
+from subdp.network.scorers import HeadScores, PairScores, Scored
 
 Floats = npt.NDArray[np.float32]
 
 _BATCH_WORDS = {"cpu": 1000}  # Words, with padding, in one pass.
-_CHUNK = 8  # Batches read ahead at least, so that sentences of like length go through the network together.
+_OTHER_BATCH_WORDS = 8000
+_CHUNK = 8  # Batches read ahead, so that sentences of like length go through the network together.
 _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
-    """The best tree of a sentence of n words, with the probabilities it was chosen from.
+    """The best tree of a sentence of n words, with the probabilities that it was chosen from.
 
     Shape: heads, labels [n] (numbers of heads and of labels); arcs [n+1, n+1], P(head | dependent); label_probabilities
-    [n, L], P(label | chosen head → dependent).
+    [n, L], P(label | chosen head → dependent); words [n, K] for each substructure of words, P(value | word).
     """
 
     heads: tuple[int, ...]
     labels: tuple[int, ...]
     arcs: Floats
     label_probabilities: Floats
+    words: Mapping[str, Floats]
 
 
 def predict(
@@ -49,17 +51,19 @@ def predict(
         for row, tree in enumerate(heads):
             padded[row, 1 : len(tree) + 1] = torch.tensor(tree)
         padded = padded.to(scored.arcs.device)
-        labels = scored.labels_at(padded)
+        labels = scored.labels.at(padded)
         if root_label is not None:
             names = torch.arange(labels.shape[-1], device=labels.device) == root_label
             labels = labels.masked_fill(names != (padded == 0)[..., None], -torch.inf).log_softmax(-1)
         probabilities = labels.exp().cpu().numpy()
+        words = {name: scores.exp().cpu().numpy() for name, scores in scored.words().items()}
         return [
             Prediction(
                 tree,
                 tuple(probabilities[row, 1 : len(tree) + 1].argmax(-1).tolist()),
                 np.exp(arcs[row, : len(tree) + 1, : len(tree) + 1]),
                 probabilities[row, 1 : len(tree) + 1],
+                {name: values[row, 1 : len(tree) + 1] for name, values in words.items()},
             )
             for row, tree in enumerate(heads)
         ]
@@ -67,36 +71,34 @@ def predict(
     return _in_order(network, sentences, batcher, of_batch)
 
 
-def distributions(network: Biaffine, sentences: Iterable[Words], batcher: Batcher) -> Iterator[tuple[Floats, Floats]]:
-    """The arc and label distributions of every sentence, ROOT's own row empty.
+def distributions(network: Biaffine, sentences: Iterable[Words], batcher: Batcher) -> Iterator[dict[str, Floats]]:
+    """The distributions of every sentence, by substructure; ROOT's own row of heads and of words' values is empty.
 
-    Shape: of each pair, [n+1, n+1] and [n+1, n+1, L].
+    Shape: as in `projection/substructures.py`.
     """
 
-    def of_batch(scored: Scored, lengths: list[int]) -> list[tuple[Floats, Floats]]:
-        arcs, labels = scored.arcs.exp(), scored.labels().exp().cpu().numpy()
-        arcs[:, 0] = 0
-        dense = arcs.cpu().numpy()
-        return [(dense[row, : n + 1, : n + 1], labels[row, : n + 1, : n + 1]) for row, n in enumerate(lengths)]
+    def of_batch(scored: Scored, lengths: list[int]) -> list[dict[str, Floats]]:
+        found: dict[str, Floats] = {}
+        square = {name for name, part in scored.parts.items() if isinstance(part, HeadScores | PairScores)}
+        for name, part in scored.parts.items():
+            scores = part.all() if isinstance(part, PairScores) else part.log_probabilities
+            found[name] = scores.exp().cpu().numpy()
+            if not isinstance(part, PairScores):
+                found[name][:, 0] = 0
+        return [
+            {
+                name: values[row, : n + 1, : n + 1] if name in square else values[row, : n + 1]
+                for name, values in found.items()
+            }
+            for row, n in enumerate(lengths)
+        ]
 
     return _in_order(network, sentences, batcher, of_batch)
 
 
-def encoder_batch(encoder: Encoder, layers: Sequence[int], sentences: Sequence[Words]) -> Batch:
-    """The vectors of sentences fresh from the encoder, for text that is parsed once and need not be stored."""
-    encoded = list(encoder.encode(sentences, layers))
-    lengths = torch.tensor([len(words) for words in sentences])
-    first = torch.zeros(len(encoded), int(lengths.max()), dtype=torch.long)
-    last = torch.zeros_like(first)
-    start = 0
-    for row, sentence in enumerate(encoded):
-        count = len(sentence.first)
-        first[row, :count] = torch.from_numpy(sentence.first + start)
-        last[row, :count] = torch.from_numpy(sentence.last + start)
-        start += sentence.vectors.shape[1]
-    # In half precision, as features are stored: a sentence gets the same tree by either way.
-    vectors = torch.cat([torch.from_numpy(sentence.vectors).half() for sentence in encoded], dim=1)
-    return Batch(vectors.transpose(0, 1), first, last, lengths)
+def chunk_words(device: torch.device) -> int:
+    """How many words are read ahead: what is predicted of a sentence depends, in rounding, on those read with it."""
+    return _CHUNK * _BATCH_WORDS.get(device.type, _OTHER_BATCH_WORDS)
 
 
 def _in_order(
@@ -105,9 +107,8 @@ def _in_order(
     batcher: Batcher,
     of_batch: Callable[[Scored, list[int]], list[_Result]],
 ) -> Iterator[_Result]:
-    device = network.mix.device
-    words = _BATCH_WORDS.get(device.type, 8000)
-    for chunk in chunks(sentences, words * max(_CHUNK, 2 * torch.get_num_threads())):
+    device = network.device
+    for chunk in chunks(sentences, chunk_words(device)):
         results: list[Any] = [None] * len(chunk)
 
         def run(indices: list[int], chunk: list[Words] = chunk, results: list[Any] = results) -> None:
@@ -117,5 +118,6 @@ def _in_order(
             for index, result in zip(indices, found, strict=True):
                 results[index] = result
 
+        words = chunk_words(device) // _CHUNK
         side_by_side(run, batches([len(sentence) for sentence in chunk], words, seed=0), device)
         yield from results

@@ -17,6 +17,7 @@ from subdp.corpus.bitext_rows import table_rows
 from subdp.corpus.draft import draft, read_sentences, upos_of
 from subdp.corpus.treebank import Sentence
 from subdp.corpus.words import words_function
+from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
 from subdp.support.files import name_of
 from subdp.support.progress import progress
@@ -38,13 +39,14 @@ def annotate(
     format: AnnotateFormat | None = None,
     tokenizer: str = "unicode",
     order: Order = "document",
+    engine: Engine | None = None,
 ) -> Iterator[Sentence]:
     """Sentences with trees, probabilities and rivals in MISC and a comment `# doubt = …`, in the order asked for."""
     sentences = (_complete(sentence, number) for number, sentence in enumerate(_read(source, format, tokenizer), 1))
 
     def parsed() -> Iterator[Sentence]:
         with progress("annotating", None, "sentences") as advance:
-            for sentence in parser.parse(sentences, confidence=True):
+            for sentence in parser.parse(sentences, confidence=True, engine=engine or LocalEngine()):
                 yield _with_comment(sentence, f"# doubt = {doubt(sentence):.3f}")
                 advance(1)
 

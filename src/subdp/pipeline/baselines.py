@@ -13,7 +13,7 @@ from subdp.projection.soft_tree import project_tree
 def hard_trees(silver: Silver) -> Iterator[Sentence]:
     """The source parser's best tree of each pair, carried over where both ends of an arc have a one-to-one link."""
     for pair in silver:
-        yield project_tree(pair.tree(silver.label_names).best_tree(), pair.alignment, onto=pair.target)
+        yield project_tree(pair.tree(silver.inventory).best_tree(), pair.alignment, onto=pair.target)
 
 
 def own_trees(parser: Parser, silver: Silver) -> Iterator[Sentence]:

@@ -18,7 +18,8 @@ from subdp.drawing.render import Arc, render_text
 from subdp.network.shipped import SHIPPED
 from subdp.pipeline.options import RunOptions
 from subdp.pipeline.run import Run
-from subdp.pipeline.stages import TRAINING, Say, Stage, write_json
+from subdp.pipeline.stages import TRAINING, Say, Stage
+from subdp.support.files import write_json
 from subdp.support.settings import Settings
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _picture(silver: Silver, drawn: str, language: str) -> str:
 
     wanted = words_of(drawn)
     pair = next(pair for pair in silver if pair.source == wanted)
-    tree = project(pair.tree(silver.label_names), pair.alignment, onto=pair.target)
+    tree = project(pair.tree(silver.inventory), pair.alignment, onto=pair.target)
     arcs = [
         Arc(word, head.head, head.label, min(head.probability, 1.0))
         for word in range(1, len(tree) + 1)

@@ -18,13 +18,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subdp.alignment.similarity import METHODS
+from subdp.alignment.registry import aligner_key
 from subdp.corpus.treebank import read_conllu
 from subdp.pipeline.options import RunOptions
-from subdp.pipeline.stages import Say, Stage, file_hash, perform, plan, stage_name
+from subdp.pipeline.stages import Say, Stage, perform, plan, stage_name
+from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
-from subdp.support.files import open_text_output
-from subdp.support.plugins import plugins
+from subdp.support.files import file_hash, open_text_output
 from subdp.support.settings import Settings, as_dict
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ _WRITTEN = ("parser", "source-parser", "scores.json", "report.json", "config.tom
 class Run:
     """The stages of one run, each with all that its result depends on, and the folder that they write to."""
 
-    def __init__(self, options: RunOptions, settings: Settings, output: Path):
+    def __init__(self, options: RunOptions, settings: Settings, output: Path, engine: Engine | None = None):
         self.options, self.settings, self.output = options, settings, output
+        self.engine = engine or LocalEngine()
         self.root = output / "stages"
 
     def plan(self) -> str:
@@ -66,7 +67,7 @@ class Run:
         """What the stages do."""
         from subdp.pipeline.work import Work
 
-        return Work(self.options, self.settings, self.output)
+        return Work(self.options, self.settings, self.output, self.engine)
 
     def scores(self) -> dict[str, Any] | None:
         """What the stage `evaluate` wrote, if it is part of the run."""
@@ -167,7 +168,7 @@ class Run:
         )
 
     def _project(self, number: int, clean: Stage, parser: str) -> Stage:
-        aligner, gold = _hash_aligner(self.options.aligner), self.options.gold_trees_of(number)
+        aligner, gold = aligner_key(self.options.aligner), self.options.gold_trees_of(number)
         inputs = {"clean": clean.key, "parser": parser, "aligner": aligner, "one_to_one": self.options.one_to_one}
         return Stage(
             stage_name("project", number),
@@ -197,13 +198,3 @@ def _hash_model(folder: Path) -> str:
     if not folder.is_dir():
         raise SubdpError("no such model folder", where=str(folder), hint="`subdp train` and `subdp run` make them")
     return "".join(file_hash(folder / name)[:16] for name in ("config.json", "labels.json", "model.safetensors"))
-
-
-def _hash_aligner(name: str) -> str:
-    """The name of an aligner, or the hash of a file of links."""
-    if name in METHODS or name in plugins("subdp.aligners"):
-        return name
-    if not Path(name).is_file():
-        choices = ", ".join([*METHODS, *plugins("subdp.aligners")])
-        raise SubdpError(f"there is no aligner {name!r}", hint=f"choose {choices}, or name a file of links")
-    return file_hash(name)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from subdp.support.errors import SubdpError
-from subdp.support.files import open_input, open_output
+from subdp.support.files import write_json
 
 Say = Callable[[str], None]
 State = Literal["done", "begun", "changed", "new"]
@@ -104,6 +104,15 @@ def perform(stages: Sequence[Stage], root: Path, say: Say) -> int:
     return performed
 
 
+def ensure(stage: Stage, root: Path) -> Path:
+    """Do a stage, unless it is done, and give its folder."""
+    state, _ = stage.state(root)
+    folder = root / stage.name
+    if state != "done":
+        _do(stage, folder, anew=state != "begun")
+    return folder
+
+
 def _do(stage: Stage, folder: Path, *, anew: bool) -> str:
     """Do one stage, its manifest written before and, once all is on disk, after."""
     if anew and folder.exists():
@@ -117,21 +126,6 @@ def _do(stage: Stage, folder: Path, *, anew: bool) -> str:
     write_json(folder / MANIFEST, {**manifest, "done": True, "said": said})
     shutil.rmtree(folder / TRAINING, ignore_errors=True)  # Checkpoints are of no use any more.
     return said
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file, all or nothing."""
-    with open_output(path) as output:
-        output.write((json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode())
-
-
-def file_hash(path: str | Path) -> str:
-    """The sha256 of what a file holds."""
-    digest = hashlib.sha256()
-    with open_input(path) as stream:
-        while block := stream.read(1 << 22):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -11,18 +11,19 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from subdp.alignment.similarity import FileAligner, find_aligner
+from subdp.alignment.registry import find_aligner
 from subdp.corpus.bitext import Bitext, Pair, Report, read_bitext
 from subdp.corpus.treebank import read_conllu
 from subdp.evaluation.scores import Scores
 from subdp.parser import Parser
 from subdp.pipeline.options import RunOptions
-from subdp.pipeline.stages import TRAINING, stage_name, write_json
+from subdp.pipeline.stages import TRAINING, stage_name
 from subdp.projection.quality import PairQuality, pair_qualities, summary
-from subdp.projection.silver import Silver
+from subdp.projection.silver import SilverStore
 from subdp.projection.silver_views import JoinedSilver
+from subdp.support.engine import Engine
 from subdp.support.errors import SubdpError, counted
-from subdp.support.files import open_text_output
+from subdp.support.files import open_text_output, write_json
 from subdp.support.settings import Settings
 from subdp.training.loop import METRICS
 
@@ -30,8 +31,8 @@ from subdp.training.loop import METRICS
 class Work:
     """The work of one run, with the parsers that its stages share."""
 
-    def __init__(self, options: RunOptions, settings: Settings, output: Path):
-        self.options, self.settings, self.output = options, settings, output
+    def __init__(self, options: RunOptions, settings: Settings, output: Path, engine: Engine):
+        self.options, self.settings, self.output, self.engine = options, settings, output, engine
         self._parsers: dict[Path, Parser] = {}
 
     def train_source(self, folder: Path) -> str:
@@ -72,22 +73,17 @@ class Work:
         """Fill the cache with the encoder's vectors of both sides; where there are gold trees, of the target alone."""
         bitext = self.bitext(number)
         gold = self.options.gold_trees_of(number) is not None
-        new = 0 if gold else self.parser(number).features.add(pair.source for pair in bitext)
-        new += self.parser(0).features.add(pair.target for pair in bitext)
+        new = 0 if gold else self.parser(number).features.add((pair.source for pair in bitext), self.engine)
+        new += self.parser(0).features.add((pair.target for pair in bitext), self.engine)
         return f"{counted(sum(bitext.words[gold:]), 'word')}, {counted(new, 'sentence')} new to the cache"
 
     def project(self, folder: Path, number: int) -> str:
         """Parse and align a bitext; where there are gold trees, only align it."""
         parser, bitext = self.parser(number), self.bitext(number)
         aligner = find_aligner(self.options.aligner, parser.features, one_to_one=self.options.one_to_one)
-        if isinstance(aligner, FileAligner) and ".conllu" in self.options.bitext[number]:
-            # Links are found by line, but pairs of CoNLL-U know their sent_id instead.
-            places = {pair.id: str(place) for place, pair in enumerate(self._read(number), 1)}
-            pairs = tuple(replace(pair, id=places[pair.id]) for pair in bitext)
-            bitext = Bitext(pairs, bitext.where, bitext.report)
         gold = self.options.gold_trees_of(number)
         trees = None if gold is None else read_conllu(gold, any_roots=True)
-        silver = parser.project(bitext, aligner=aligner, trees=trees, folder=folder / "silver")
+        silver = parser.project(bitext, aligner=aligner, trees=trees, folder=folder / "silver", engine=self.engine)
         return counted(len(silver), "pair")
 
     def report(self) -> str:
@@ -112,7 +108,7 @@ class Work:
         names = ", ".join(map(self.options.title, range(len(silvers))))
         parser = (
             self.parser(0)
-            .with_labels(silver.label_names)
+            .with_values(silver.inventory)
             .adapt(
                 silver,
                 settings=self.settings,
@@ -147,9 +143,9 @@ class Work:
         counts = Report(report["read"], report["dropped"], report["changed"], tuple(report["notes"]))
         return Bitext(pairs, self.options.bitext[number], counts)
 
-    def silver(self, number: int) -> Silver:
+    def silver(self, number: int) -> SilverStore:
         """What was projected from a bitext."""
-        return Silver(self.output / "stages" / stage_name("project", number) / "silver")
+        return SilverStore(self.output / "stages" / stage_name("project", number) / "silver")
 
     def parser(self, number: int) -> Parser:
         """The source parser of a bitext, loaded once; parsers with the same encoder share it."""

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from subdp.alignment.similarity import line_numbers
+from subdp.alignment.file_links import line_numbers
 from subdp.corpus.bitext import Bitext, Pair
 from subdp.corpus.treebank import UNKNOWN, Sentence
 from subdp.corpus.words import words_of
@@ -31,7 +31,8 @@ def with_trees(
     texts = [_characters(sentence.words) for sentence in sentences]
     places = {text: place for place, text in reversed(list(enumerate(texts)))}
     pairs, trees, without = [], [], []
-    for pair, number in zip(bitext, line_numbers(bitext), strict=True):
+    numbers = line_numbers(bitext) or range(1, len(bitext) + 1)
+    for pair, number in zip(bitext, numbers, strict=True):
         text = _characters(pair.source)
         place = number - 1 if texts[number - 1 : number] == [text] else places.get(text)
         if place is None:
@@ -67,5 +68,5 @@ def _characters(words: Sequence[str]) -> str:
 
 def _fault(reason: str, pair: Pair, bitext: Bitext, hint: str) -> SubdpError:
     text = textwrap.shorten(" ".join(pair.source), 60)
-    line = int(pair.id) if pair.id is not None and pair.id.isdecimal() else None
+    line = pair.line if pair.id == str(pair.line) else None  # In CoNLL-U its place is no line.
     return SubdpError(f"{text!r} {reason}", where=bitext.where, line=line, hint=hint)

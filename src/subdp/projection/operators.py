@@ -106,6 +106,18 @@ def _label_products(labels: Array, alignment: Array) -> Array:
     return by_both + null[..., None] / count
 
 
+def project_tags(tags: Array, alignment: Array) -> Array:
+    """P̂2(k | p) = Σ_i A_ts[p,i] · P1(k | i): carry what is known of single words, such as their tags.
+
+    NULL gets A_ts's share of it, so that a row sums to what its rows of P1 sum to, over the values and NULL.
+
+    Shape: tags [..., S+1, K], alignment [..., S+1, T+1] → [..., T+1, K+1].
+    """
+    alignment = alignment * _ones_like(tags[..., :1, :1])  # 0 and 1 of any kind, as numbers of the tags' kind
+    to_source = target_to_source(alignment)
+    return _concatenate((to_source[..., :-1] @ tags, to_source[..., -1:]))
+
+
 def one_to_one(alignment: Array) -> Array:
     """The links of Ã whose two words have no other link, as 0 and 1.
 

@@ -40,7 +40,7 @@ class PairQuality:
 def pair_qualities(silver: Silver) -> Iterable[PairQuality]:
     """The quality of every pair of a store, as a stream."""
     for pair in silver:
-        tree = project(pair.tree(silver.label_names), pair.alignment, onto=pair.target)
+        tree = project(pair.tree(silver.inventory), pair.alignment, onto=pair.target)
         yield PairQuality(
             source=" ".join(pair.source),
             target=" ".join(pair.target),

@@ -1,17 +1,17 @@
-"""Silver on disk: source distributions, alignments and words of every sentence pair, in shards of Arrow IPC.
+"""Silver: sentence pairs with the source parser's distributions and an alignment, which `adapt` learns from.
 
-Dense target distributions are never stored; training projects them from these, batch by batch. A shard appears only
-when it is complete, so an interrupted `append` goes on where the last shard ends.
+Dense target distributions are never stored; training projects them from these, batch by batch. `Silver` is what
+training needs of it, wherever it comes from; `SilverStore` is silver on disk, in shards of Arrow IPC that are units of
+work: each is written whole, once, under its number.
 """
 
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +21,21 @@ import pyarrow as pa
 
 from subdp.alignment.links import Alignment
 from subdp.projection.soft_tree import SoftTree
-from subdp.support.errors import SubdpError
+from subdp.projection.substructures import ARCS, LABELS, Inventory, find_substructure, shape
+from subdp.support.errors import SubdpError, counted
 from subdp.support.files import open_output
 
 Half = npt.NDArray[np.float16]
 SHARD = 512
 """Pairs in a shard: what at most is done again after an interruption."""
 
-_SCHEMA = pa.schema(
-    [
-        ("source", pa.list_(pa.string())),
-        ("target", pa.list_(pa.string())),
-        ("links", pa.list_(pa.int16())),
-        ("weights", pa.list_(pa.float32())),
-        ("arcs", pa.large_binary()),
-        ("kept", pa.large_binary()),
-        ("labels", pa.large_binary()),
-    ]
-)
+_INFO = "silver.json"
+_COLUMNS = [
+    ("source", pa.list_(pa.string())),
+    ("target", pa.list_(pa.string())),
+    ("links", pa.list_(pa.int16())),
+    ("weights", pa.list_(pa.float32())),
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,49 +44,62 @@ class SilverPair:
 
     `more` are other pairs of the same target sentence, as from other source languages, for a mean over all of them.
 
-    Shape: arcs [S+1, S+1], labels [S+1, S+1, L], [dependent, head], ROOT 0.
+    Shape: distributions as in `projection/substructures.py`.
     """
 
     source: tuple[str, ...]
     target: tuple[str, ...]
     alignment: Alignment
-    arcs: Half
-    labels: Half
+    distributions: Mapping[str, Half]
     more: tuple[SilverPair, ...] = ()
 
-    def tree(self, label_names: tuple[str, ...]) -> SoftTree:
+    def tree(self, inventory: Inventory) -> SoftTree:
         """What the source parser, or the treebank, said of the source sentence."""
-        arcs, labels = self.arcs.astype(np.float32), self.labels.astype(np.float32)
-        return SoftTree(self.source, arcs, labels, label_names, (True,) * len(self.source))
+        distributions = {name: values.astype(np.float32) for name, values in self.distributions.items()}
+        return SoftTree(self.source, distributions, inventory, (True,) * len(self.source))
 
 
-class Silver:
-    """Sentence pairs with source distributions, read from disk as they are asked for."""
+class Silver(ABC):
+    """Sentence pairs with source distributions; `made_from` tells what they come from, errors call them `where`."""
+
+    inventory: Inventory
+    made_from: Mapping[str, Any]
+    where: str
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __getitem__(self, index: int) -> SilverPair: ...
+
+    @abstractmethod
+    def targets(self) -> Iterator[tuple[str, ...]]:
+        """The words of every target sentence, as a stream."""
+
+    def __iter__(self) -> Iterator[SilverPair]:
+        return (self[index] for index in range(len(self)))
+
+
+class SilverStore(Silver):
+    """Silver on disk, read as it is asked for. One that is not finished can be filled, but not read."""
 
     def __init__(self, folder: Path):
-        self.folder = folder
-        try:
-            info = json.loads((folder / "silver.json").read_text())
-        except FileNotFoundError:
-            raise SubdpError("holds no silver", where=str(folder), hint="`subdp project` makes it") from None
-        except ValueError:
-            raise SubdpError("is damaged", where=str(folder / "silver.json"), hint="make the folder anew") from None
-        self.label_names: tuple[str, ...] = tuple(info["labels"])
-        self.keep: float = info["keep"]
-        self.made_from: dict[str, Any] = info["made_from"]
-        self._load()
+        self.folder, self.where = folder, str(folder)
+        info = _read_info(folder)
+        self.made_from, self.pairs = info["made_from"], int(info["pairs"])
+        self.inventory = {name: tuple(values) for name, values in info["values"].items()}
+        self._schema = pa.schema([*_COLUMNS, *((name, pa.large_binary()) for name in self.inventory)])
+        self._open = lru_cache(maxsize=None)(self._open_shard)
+
+    def __reduce__(self) -> Any:
+        return SilverStore, (self.folder,)
 
     @classmethod
-    def create(cls, folder: Path, label_names: Iterable[str], *, keep: float, made_from: dict[str, Any]) -> Silver:
-        """A new store, or the one that is there if it was made from the same; otherwise an error.
-
-        `keep` above 0 stores labels only of arcs at least so probable. That is right with `label_weight = arc` alone:
-        elsewhere the labels of improbable arcs count too.
-        """
-        info = {"labels": list(label_names), "keep": keep, "made_from": made_from}
-        path = folder / "silver.json"
-        if path.exists():
-            if json.loads(path.read_text()) != json.loads(json.dumps(info)):
+    def create(cls, folder: Path, inventory: Inventory, *, pairs: int, made_from: Mapping[str, Any]) -> SilverStore:
+        """A new store for so many pairs, or the one that is there if it was made from the same; otherwise an error."""
+        info = {"values": inventory, "pairs": pairs, "made_from": made_from}
+        if (folder / _INFO).exists():
+            if _read_info(folder) != json.loads(json.dumps(info)):
                 hint = "name another folder, or remove this one"
                 reason = "holds silver of another parser, bitext, aligner or treebank"
                 raise SubdpError(reason, where=str(folder), hint=hint)
@@ -99,74 +109,94 @@ class Silver:
             except OSError as error:
                 hint = "name another folder"
                 raise SubdpError(f"cannot be written: {error.strerror}", where=str(folder), hint=hint) from None
-            with open_output(path) as output:
+            with open_output(folder / _INFO) as output:
                 output.write(json.dumps(info, ensure_ascii=False, indent=2).encode())
         return cls(folder)
 
-    def append(self, pairs: Iterable[SilverPair]) -> None:
-        """Add pairs, shard by shard."""
-        stream, number = iter(pairs), len(self._starts) - 1
-        while shard := list(islice(stream, SHARD)):
-            # Counted here and not on disk: another process at the same work writes the same shard under the same name.
-            path = self.folder / f"{number:05d}.arrow"
-            number += 1
-            with open_output(path) as output, pa.ipc.new_file(output, _SCHEMA) as writer:
-                writer.write_batch(pa.RecordBatch.from_pylist([self._row(pair) for pair in shard], _SCHEMA))
-            self._load()
+    @property
+    def units(self) -> list[range]:
+        """The pairs of each shard."""
+        return [range(start, min(start + SHARD, self.pairs)) for start in range(0, self.pairs, SHARD)]
+
+    def missing(self) -> list[int]:
+        """The numbers of the shards that are not there yet."""
+        return [number for number in range(len(self.units)) if not self._path(number).exists()]
+
+    def write(self, number: int, pairs: Sequence[SilverPair]) -> None:
+        """Write one shard, all or nothing; whoever writes it writes the same."""
+        batch = pa.RecordBatch.from_pylist([_row(pair) for pair in pairs], self._schema)
+        with open_output(self._path(number)) as output, pa.ipc.new_file(output, self._schema) as writer:
+            writer.write_batch(batch)
+
+    def check(self) -> SilverStore:
+        """The store itself, if all of it is there."""
+        if missing := self.missing():
+            hint = "the same `subdp project` command finishes it"
+            reason = f"is not finished: {len(missing)} of {counted(len(self.units), 'shard')} missing"
+            raise SubdpError(reason, where=self.where, hint=hint)
+        return self
 
     def __len__(self) -> int:
-        return self._starts[-1]
+        return self.pairs
 
     def __getitem__(self, index: int) -> SilverPair:
         if not 0 <= index < len(self):
             raise IndexError(index)
-        shard = bisect_right(self._starts, index) - 1
-        row = index - self._starts[shard]
-        table = self._open(shard)
-        columns = {name: table.column(number)[row] for number, name in enumerate(_SCHEMA.names)}
-        source, target = (tuple(columns[name].as_py()) for name in ("source", "target"))
-        size, count = len(source) + 1, len(self.label_names)
-        arcs = np.frombuffer(columns["arcs"].as_buffer(), np.float16).reshape(size, size)
-        labels = np.frombuffer(columns["labels"].as_buffer(), np.float16)
-        if self.keep:
-            full = np.full((size * size, count), 1 / count, np.float16)
-            full[np.frombuffer(columns["kept"].as_buffer(), np.int32)] = labels.reshape(-1, count)
-            labels = full
-        links = np.asarray(columns["links"].as_py(), dtype=int).reshape(-1, 2).tolist()
-        alignment = Alignment(tuple((i, j) for i, j in links), tuple(columns["weights"].as_py()))
-        return SilverPair(source, target, alignment, arcs, labels.reshape(size, size, count))
-
-    def __iter__(self) -> Iterator[SilverPair]:
-        return (self[index] for index in range(len(self)))
+        table, row = self._open(index // SHARD), index % SHARD
+        source, target, links, weights = (table.column(name)[row].as_py() for name, _ in _COLUMNS)
+        distributions = {
+            name: np.frombuffer(table.column(name)[row].as_buffer(), np.float16).reshape(
+                shape(find_substructure(name).kind, len(source), len(values))
+            )
+            for name, values in self.inventory.items()
+        }
+        alignment = Alignment(tuple(zip(links[::2], links[1::2], strict=True)), tuple(weights))
+        return SilverPair(tuple(source), tuple(target), alignment, distributions)
 
     def targets(self) -> Iterator[tuple[str, ...]]:
-        """The words of every target sentence, as a stream."""
-        for shard in range(len(self._starts) - 1):
-            yield from map(tuple, self._open(shard).column(1).to_pylist())
+        for number in range(len(self.units)):
+            yield from map(tuple, self._open(number).column("target").to_pylist())
 
-    def _row(self, pair: SilverPair) -> dict[str, Any]:
-        kept = np.flatnonzero(pair.arcs >= self.keep).astype(np.int32) if self.keep else np.empty(0, np.int32)
-        labels = pair.labels.reshape(-1, len(self.label_names))
-        return {
-            "source": pair.source,
-            "target": pair.target,
-            "links": [index for link in pair.alignment.links for index in link],
-            "weights": pair.alignment.weights,
-            "arcs": pair.arcs.astype(np.float16).tobytes(),
-            "kept": kept.tobytes(),
-            "labels": (labels[kept] if self.keep else labels).astype(np.float16).tobytes(),
-        }
+    def _path(self, number: int) -> Path:
+        return self.folder / f"{number:05d}.arrow"
 
-    def _load(self) -> None:
-        """Find the shards that are there; they are numbered without gaps."""
-        self._open = lru_cache(maxsize=None)(self._open_shard)
-        self._starts = [0]
-        while (self.folder / f"{len(self._starts) - 1:05d}.arrow").exists():
-            self._starts.append(self._starts[-1] + self._open(len(self._starts) - 1).num_rows)
-
-    def _open_shard(self, shard: int) -> Any:
-        path = self.folder / f"{shard:05d}.arrow"
+    def _open_shard(self, number: int) -> Any:
+        path = self._path(number)
         try:
             return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
+        except FileNotFoundError:
+            self.check()
+            raise
         except (pa.ArrowInvalid, OSError) as error:
             raise SubdpError(f"is damaged: {error}", where=str(path), hint="remove it and project again") from None
+
+
+def _row(pair: SilverPair) -> dict[str, Any]:
+    return {
+        "source": pair.source,
+        "target": pair.target,
+        "links": [index for link in pair.alignment.links for index in link],
+        "weights": pair.alignment.weights,
+        **{name: values.astype(np.float16).tobytes() for name, values in pair.distributions.items()},
+    }
+
+
+def _read_info(folder: Path) -> dict[str, Any]:
+    """What a store says of itself; one of an earlier version has arcs and labels, and as many pairs as it has."""
+    try:
+        info: dict[str, Any] = json.loads((folder / _INFO).read_text(encoding="utf-8"))
+        if "labels" in info:
+            return _read_first_version(folder, info)
+        return {name: info[name] for name in ("values", "pairs", "made_from")}
+    except FileNotFoundError:
+        raise SubdpError("holds no silver", where=str(folder), hint="`subdp project` makes it") from None
+    except (ValueError, KeyError, AttributeError):
+        raise SubdpError("is damaged", where=str(folder / _INFO), hint="make the folder anew") from None
+
+
+def _read_first_version(folder: Path, info: dict[str, Any]) -> dict[str, Any]:
+    if info["keep"]:
+        hint = "an earlier version left out labels that count: project again, into another folder"
+        raise SubdpError("is silver with labels left out", where=str(folder), hint=hint)
+    rows = [pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0).num_rows for path in folder.glob("*.arrow")]
+    return {"values": {ARCS.name: [], LABELS.name: info["labels"]}, "pairs": sum(rows), "made_from": info["made_from"]}

@@ -1,8 +1,9 @@
-"""Other ways to read silver stores: a part of one, several as one. No distribution is computed or stored again."""
+"""Other ways to read silver: a part of it, several as one. No distribution is computed or stored again."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
 from sys import intern
@@ -10,15 +11,16 @@ from sys import intern
 import numpy as np
 
 from subdp.alignment.links import Alignment
-from subdp.projection.silver import Silver, SilverPair
+from subdp.projection.silver import Half, Silver, SilverPair
+from subdp.projection.substructures import merged
 from subdp.support.errors import SubdpError
 
 
 class SilverPart(Silver):
-    """The pairs of a store with these numbers, each with its alignment in `links`, which has one for every pair."""
+    """The pairs with these numbers, each with its alignment in `links`, which has one for every pair."""
 
     def __init__(self, silver: Silver, indices: Sequence[int], links: Sequence[Alignment]):
-        self.folder, self.keep, self.label_names = silver.folder, silver.keep, silver.label_names
+        self.inventory, self.where = silver.inventory, silver.where
         self.made_from = {**silver.made_from, "pairs": len(indices)}
         self._silver, self._indices, self._links = silver, indices, links
 
@@ -36,40 +38,49 @@ class SilverPart(Silver):
         return (targets[number] for number in self._indices)
 
 
-def all_labels(silvers: Iterable[Silver]) -> tuple[str, ...]:
-    """The labels of all stores: those of the first in their order, then what the others add."""
-    return tuple(dict.fromkeys(name for silver in silvers for name in silver.label_names))
-
-
 class JoinedSilver(Silver):
-    """Several stores read as one. A label that a source parser does not know has probability 0 in its silver."""
+    """Several read as one. A value that a source parser does not know has probability 0 in its silver."""
 
     def __init__(self, silvers: Sequence[Silver]):
         if not silvers:
             raise SubdpError("there is no silver to join")
-        self.folder, self.keep = silvers[0].folder, silvers[0].keep
-        self.label_names = all_labels(silvers)
+        self.inventory, self.where = merged(silver.inventory for silver in silvers), silvers[0].where
         self.made_from = {str(number): silver.made_from for number, silver in enumerate(silvers, 1)}
         self._silvers = silvers
         self._starts = [0, *accumulate(map(len, silvers))]
-        index = {name: number for number, name in enumerate(self.label_names)}
-        self._columns = [[index[name] for name in silver.label_names] for silver in silvers]
+        index = {name: {value: at for at, value in enumerate(values)} for name, values in self.inventory.items()}
+        self._columns = [
+            {name: [index[name][value] for value in values] for name, values in silver.inventory.items()}
+            for silver in silvers
+        ]
+
+    def __len__(self) -> int:
+        return self._starts[-1]
 
     def __getitem__(self, index: int) -> SilverPair:
         if not 0 <= index < self._starts[-1]:
             raise IndexError(index)
-        number = next(number for number, end in enumerate(self._starts[1:]) if index < end)
-        pair = self._silvers[number][index - self._starts[number]]
-        labels = np.zeros((*pair.labels.shape[:2], len(self.label_names)), np.float16)
-        labels[..., self._columns[number]] = pair.labels
-        return replace(pair, labels=labels)
+        number = bisect_right(self._starts, index) - 1
+        pair, columns = self._silvers[number][index - self._starts[number]], self._columns[number]
+        return replace(pair, distributions={name: self._widened(pair, name, columns) for name in self.inventory})
 
     def targets(self) -> Iterator[tuple[str, ...]]:
         return chain.from_iterable(silver.targets() for silver in self._silvers)
 
+    def _widened(self, pair: SilverPair, name: str, columns: dict[str, list[int]]) -> Half:
+        """A distribution over the values of all, from one over those of one source; arcs stay as they are."""
+        if not self.inventory[name]:
+            return pair.distributions[name]
+        if name not in columns:  # The source parser predicts nothing of the kind: no mass, and so no loss.
+            return np.zeros((len(pair.source) + 1, len(self.inventory[name])), np.float16)
+        known = pair.distributions[name]
+        wide = np.zeros((*known.shape[:-1], len(self.inventory[name])), np.float16)
+        wide[..., columns[name]] = known
+        return wide
+
 
 class AveragedSilver(JoinedSilver):
-    """Several stores read as one, target sentence by target sentence: what all its sources say of one is averaged."""
+    """Several read as one, target sentence by target sentence: what all its sources say of one is averaged."""
 
     def __init__(self, silvers: Sequence[Silver]):
         super().__init__(silvers)

@@ -1,4 +1,4 @@
-"""Soft trees: for every word a distribution over heads, for every pair of words one over labels.
+"""Soft trees: for every word a distribution over heads, for every pair of words one over labels, and maybe more.
 
 A parser's output on a sentence is a soft tree, and so is what projection makes of it on the translation, where a row
 may keep less than all of its mass (the rest went to NULL). Numpy only.
@@ -6,7 +6,7 @@ may keep less than all of its mass (the rest went to NULL). Numpy only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,8 @@ import numpy.typing as npt
 from subdp.alignment.links import Alignment
 from subdp.corpus.treebank import UNKNOWN, Sentence
 from subdp.decoding.decode import decode
-from subdp.projection.operators import project_arcs, project_hard, project_labels, target_to_source
+from subdp.projection.operators import project_hard, target_to_source
+from subdp.projection.substructures import ARCS, LABELS, Inventory, carry, find_substructure, shape
 from subdp.support.errors import SubdpError
 
 Floats = npt.NDArray[np.floating]
@@ -34,42 +35,49 @@ class Head:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoftTree:
-    """Arc and label distributions over the words of one sentence.
+    """Distributions over the words of one sentence, by substructure: arcs and labels, and what else a parser predicts.
 
-    Shape: arcs [T+1, T+1], labels [T+1, T+1, L], both dependent by head with ROOT 0. Row 0 of `arcs` is zero, for ROOT
-    has no head. `linked` says of each word whether it had an alignment link; a parser's own tree has all True.
+    Shape: as in `projection/substructures.py`: arcs [T+1, T+1] and labels [T+1, T+1, L], dependent by head with ROOT 0.
+    Row 0 of arcs is zero, for ROOT has no head. `inventory` has the names of the values. `linked` says of each word
+    whether it had an alignment link; a parser's own tree has all True.
     """
 
     words: tuple[str, ...]
-    arcs: Floats
-    labels: Floats
-    label_names: tuple[str, ...]
+    distributions: Mapping[str, Floats]
+    inventory: Inventory
     linked: tuple[bool, ...]
 
     def __post_init__(self) -> None:
-        size = len(self.words) + 1
-        if self.arcs.shape != (size, size):
-            raise SubdpError(f"arcs have shape {self.arcs.shape}, not {(size, size)}", where="<soft tree>")
-        if self.labels.shape != (size, size, len(self.label_names)):
-            raise SubdpError(
-                f"labels have shape {self.labels.shape}, not {(size, size, len(self.label_names))}", where="<soft tree>"
-            )
         if len(self.linked) != len(self.words):
             raise SubdpError(f"{len(self.words)} words but {len(self.linked)} values of linked", where="<soft tree>")
-        sums = self.arcs.sum(axis=-1)
-        if not (self.arcs.min() >= 0 and sums.max() <= 1 + _TOLERANCE):
-            raise SubdpError("a row of arcs is not a part of a distribution", where="<soft tree>")
-        if self.arcs[0].any():
-            raise SubdpError("ROOT has a head", where="<soft tree>", hint="row 0 of arcs is zero")
-        if not (self.labels.min() >= 0 and np.abs(self.labels.sum(axis=-1) - 1).max() <= _TOLERANCE):
-            raise SubdpError("the labels of a pair are not a distribution", where="<soft tree>")
+        if set(self.distributions) != set(self.inventory) or not {ARCS.name, LABELS.name} <= set(self.inventory):
+            raise SubdpError("arcs, labels and all that has values needs a distribution", where="<soft tree>")
+        for name, values in self.inventory.items():
+            _check(name, self.distributions[name], len(self.words), len(values))
+
+    @property
+    def arcs(self) -> Floats:
+        """P(head | dependent). Shape: [T+1, T+1], ROOT 0."""
+        return self.distributions[ARCS.name]
+
+    @property
+    def labels(self) -> Floats:
+        """P(label | head → dependent). Shape: [T+1, T+1, L], ROOT 0."""
+        return self.distributions[LABELS.name]
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The labels in the order of the last axis of `labels`."""
+        return self.inventory[LABELS.name]
 
     @classmethod
-    def of(cls, sentence: Sentence, label_names: Sequence[str] | None = None) -> SoftTree:
+    def of(
+        cls, sentence: Sentence, label_names: Sequence[str] | None = None, *, more: Inventory | None = None
+    ) -> SoftTree:
         """A discrete tree as a soft one: all mass on its arcs; labels of pairs that are no arc are uniform.
 
         A word with an unknown head has an empty row, one with an unknown label a uniform one. A label that is not among
-        `label_names` counts without its subtype: `nsubj:pass` as `nsubj`.
+        `label_names` counts without its subtype: `nsubj:pass` as `nsubj`. `more` are the values of other substructures.
         """
         own = dict.fromkeys(label for label in sentence.labels if label != "_")
         names = tuple(own or ("_",)) if label_names is None else tuple(label_names)
@@ -87,7 +95,13 @@ class SoftTree:
                     raise SubdpError(f"label {label!r} is not among {', '.join(names)}", where="<soft tree>")
                 labels[word, head] = 0
                 labels[word, head, number] = 1
-        return cls(sentence.words, arcs, labels, names, (True,) * len(sentence))
+        distributions = {ARCS.name: arcs, LABELS.name: labels}
+        for name, values in (more or {}).items():
+            distributions[name] = np.array(
+                [[0.0] * len(values), *([float(own == value) for value in values] for own in _values(name, sentence))]
+            )
+        inventory = {ARCS.name: (), LABELS.name: names, **(more or {})}
+        return cls(sentence.words, distributions, inventory, (True,) * len(sentence))
 
     def __len__(self) -> int:
         return len(self.words)
@@ -129,11 +143,6 @@ class SoftTree:
         return float(np.trace(self.arcs))
 
     @property
-    def root_mass(self) -> float:
-        """How much mass, summed over words, lies on ROOT: 1 for a discrete tree."""
-        return float(self.arcs[1:, 0].sum())
-
-    @property
     def unaligned(self) -> tuple[int, ...]:
         """The words (from 1) that had no alignment link."""
         return tuple(word for word, linked in enumerate(self.linked, 1) if not linked)
@@ -157,13 +166,11 @@ def project(source: Sentence | SoftTree, alignment: Alignment, *, onto: Sequence
     tree = SoftTree.of(source) if isinstance(source, Sentence) else source
     matrix = _matrix(tree.words, alignment, onto)
     null = target_to_source(matrix)[1:, -1]
-    return SoftTree(
-        words=tuple(onto),
-        arcs=project_arcs(tree.arcs, matrix)[:, :-1],
-        labels=project_labels(tree.labels, matrix),
-        label_names=tree.label_names,
-        linked=tuple((null == 0).tolist()),
-    )
+    carried = {
+        name: carry(find_substructure(name).kind, distribution, matrix)
+        for name, distribution in tree.distributions.items()
+    }
+    return SoftTree(tuple(onto), carried, tree.inventory, tuple((null == 0).tolist()))
 
 
 def project_tree(source: Sentence, alignment: Alignment, *, onto: Sequence[str]) -> Sentence:
@@ -178,6 +185,27 @@ def project_tree(source: Sentence, alignment: Alignment, *, onto: Sequence[str])
     heads = [int(row.argmax()) if row.any() else UNKNOWN for row in projected]
     labels = [source.labels[label_of[word]] if head != UNKNOWN else "_" for word, head in enumerate(heads)]
     return Sentence.of(onto, heads=heads, labels=labels, any_roots=True)
+
+
+def _check(name: str, distribution: Floats, words: int, values: int) -> None:
+    """Raise unless an array is a distribution of this substructure."""
+    kind = find_substructure(name).kind
+    if distribution.shape != (wanted := shape(kind, words, values)):
+        raise SubdpError(f"{name} have shape {distribution.shape}, not {wanted}", where="<soft tree>")
+    sums = distribution.sum(axis=-1)
+    if kind == "pair":
+        if not (distribution.min() >= 0 and np.abs(sums - 1).max() <= _TOLERANCE):
+            raise SubdpError(f"the {name} of a pair are not a distribution", where="<soft tree>")
+        return
+    if not (distribution.min(initial=0) >= 0 and sums.max() <= 1 + _TOLERANCE):
+        raise SubdpError(f"a row of {name} is not a part of a distribution", where="<soft tree>")
+    if distribution[0].any():
+        has = "a head" if kind == "head" else name
+        raise SubdpError(f"ROOT has {has}", where="<soft tree>", hint=f"row 0 of {name} is zero")
+
+
+def _values(name: str, sentence: Sentence) -> Sequence[str]:
+    return find_substructure(name).read(sentence)
 
 
 def _matrix(words: Sequence[str], alignment: Alignment, onto: Sequence[str]) -> npt.NDArray[np.float64]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import hashlib
+import json
 import os
 import sys
 import uuid
@@ -104,6 +106,21 @@ def open_text_output(target: Source) -> Iterator[Callable[[str], object]]:
     """As `open_output`, giving a function that writes text, as UTF-8 where the file takes bytes."""
     with open_output(target) as output:
         yield output.write if hasattr(output, "encoding") else lambda text: output.write(text.encode())
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON file, all or nothing."""
+    with open_output(path) as output:
+        output.write((json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode())
+
+
+def file_hash(path: str | Path) -> str:
+    """The sha256 of what a file holds."""
+    digest = hashlib.sha256()
+    with open_input(path) as stream:
+        while block := stream.read(1 << 22):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def _name(error: BaseException, path: str) -> None:

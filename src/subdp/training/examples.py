@@ -2,64 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from subdp.corpus.treebank import UNKNOWN, Sentence
-from subdp.encoder.feature_store import FeatureStore
+from subdp.encoder.batch import UNTRAINED_WORDS, Batcher, batches
 from subdp.network.biaffine import Biaffine
+from subdp.network.scorers import Scored
 from subdp.projection.silver import Silver, SilverPair
+from subdp.projection.substructures import ARCS, Inventory, find_substructure, shape
 from subdp.support.settings import LossConfig
-from subdp.training.losses import Projected, complete, mean_of_sources, project_batch, soft_loss, tree_loss
+from subdp.training.losses import Projected, mean_of_sources, project_batch, soft_loss, tree_loss
+from subdp.training.null_mass import Teacher, measure
+
+_MOST_PAIRS = 1000  # Some 20,000 words: enough to measure agreement by relation, whatever the size of the bitext.
+
+
+class Examples(Protocol):
+    """What can be trained on: sentences of known lengths, and the loss of any batch of them.
+
+    The batcher turns words into vectors. If it is a module with parameters of its own, they are trained too.
+    """
+
+    @property
+    def batcher(self) -> Batcher: ...
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """The number of words of each."""
+        ...
+
+    def loss(self, network: Biaffine, indices: Sequence[int], dropout: Sequence[Tensor] = ()) -> Tensor:
+        """The loss summed over the words of the examples with these numbers, in training with dropout."""
+        ...
 
 
 @dataclass(frozen=True)
 class TreeExamples:
-    """Sentences with gold or projected trees; a word whose head is unknown gives no loss."""
+    """Annotated sentences; where a head, label or tag is unknown, or not in the inventory, it gives no loss."""
 
-    features: FeatureStore
+    batcher: Batcher
     sentences: Sequence[Sentence]
-    label_ids: Mapping[str, int]
+    inventory: Inventory
 
     @cached_property
     def lengths(self) -> list[int]:
         """The number of words of each sentence."""
         return [len(sentence) for sentence in self.sentences]
 
+    @cached_property
+    def _numbers(self) -> dict[str, dict[str, int]]:
+        """The number of every value, by substructure."""
+        return {name: {value: at for at, value in enumerate(values)} for name, values in self.inventory.items()}
+
     def loss(self, network: Biaffine, indices: Sequence[int], dropout: Sequence[Tensor] = ()) -> Tensor:
-        """Cross entropy of heads, and of labels given the gold heads."""
+        """Cross entropy of heads, of labels given the gold heads, and of tags."""
         chosen = [self.sentences[index] for index in indices]
-        scored = network(self.features.batch([sentence.words for sentence in chosen]), dropout)
-        heads = torch.full(scored.mask.shape, UNKNOWN)
-        labels = torch.full(scored.mask.shape, UNKNOWN)
+        scored = network(self.batcher([sentence.words for sentence in chosen]), dropout)
+        gold = {name: torch.full(scored.mask.shape, UNKNOWN) for name in self.inventory}
         for row, sentence in enumerate(chosen):
-            end = len(sentence) + 1
-            heads[row, 1:end] = torch.tensor(sentence.heads)
-            ids = [self.label_ids.get(label, UNKNOWN) for label in sentence.universal_labels]
-            labels[row, 1:end] = torch.tensor(ids)
-        heads, labels = heads.to(scored.arcs.device), labels.to(scored.arcs.device)
-        return tree_loss(scored.arcs, scored.labels_at(heads.clamp(min=0)), heads, labels, scored.mask)
+            for name, values in gold.items():
+                values[row, 1 : len(sentence) + 1] = torch.tensor(self._gold(name, sentence))
+        return tree_loss(scored, {name: values.to(scored.mask.device) for name, values in gold.items()})
+
+    def _gold(self, name: str, sentence: Sentence) -> Sequence[int]:
+        if name == ARCS.name:
+            return sentence.heads
+        numbers = self._numbers[name]
+        return [numbers.get(value, UNKNOWN) for value in find_substructure(name).read(sentence)]
 
 
 @dataclass(frozen=True)
 class SoftExamples:
-    """Some of the pairs of a silver store, projected when a batch asks for them.
+    """Some of the pairs of silver, projected when a batch asks for them; a `teacher` completes their NULL mass."""
 
-    With a `teacher`, a word's NULL mass goes to that network's own distributions, as far as `trust` [L] says of the
-    label that it gives the word.
-    """
-
-    features: FeatureStore
+    batcher: Batcher
     silver: Silver
     indices: Sequence[int]
     config: LossConfig
-    teacher: Biaffine | None = None
-    trust: Tensor | None = None
+    teacher: Teacher | None = None
 
     @cached_property
     def lengths(self) -> list[int]:
@@ -67,40 +94,68 @@ class SoftExamples:
         lengths = [len(words) for words in self.silver.targets()]
         return [lengths[index] for index in self.indices]
 
+    def taught_by(self, network: Biaffine) -> tuple[SoftExamples, float | None]:
+        """The examples with this network as teacher, if the losses ask for completion, and how far both agree."""
+        if self.config.completion == "none":
+            return self, None
+        agreements = measure(self._first(network))
+        teacher = Teacher.of(network, self.batcher, self.config.completion, agreements)
+        return replace(self, teacher=teacher), agreements[ARCS.name].overall
+
     def loss(self, network: Biaffine, indices: Sequence[int], dropout: Sequence[Tensor] = ()) -> Tensor:
         """Partial cross entropy against the projected distributions."""
         pairs = [self.silver[self.indices[index]] for index in indices]
-        batch = self.features.batch([pair.target for pair in pairs])
+        targets = [pair.target for pair in pairs]
+        batch = self.batcher(targets)
         scored = network(batch, dropout)
-        projected = self.project(pairs, scored.arcs.device)
-        if self.teacher is not None and self.trust is not None:
-            with torch.no_grad():
-                own = self.teacher(batch)
-                arcs, labels = own.arcs.exp(), own.labels().exp()
-                best = labels.gather(2, arcs.argmax(-1)[..., None, None].expand(-1, -1, 1, labels.shape[-1])).squeeze(2)
-                projected = complete(projected, arcs, labels, best @ self.trust)
-        return soft_loss(scored.arcs, scored.labels(), projected, scored.mask, self.config)
+        projected = self._project(pairs, scored.mask.device)
+        if self.teacher is not None:
+            own = batch if self.teacher.batcher == self.batcher else self.teacher.batcher(targets)
+            projected = self.teacher.complete(projected, own)
+        return soft_loss(scored, projected, self.config)
 
-    def project(self, pairs: Sequence[SilverPair], device: torch.device) -> Projected:
-        """The projected distributions of a batch, padded; of several sources, their mean. Shape: as `Projected`."""
+    def _first(self, network: Biaffine) -> Iterator[tuple[Scored, Projected]]:
+        """What a network says of the first examples, beside what is projected onto them."""
+        for indices in batches(self.lengths[:_MOST_PAIRS], UNTRAINED_WORDS, seed=0):
+            pairs = [self.silver[self.indices[index]] for index in indices]
+            own = network(self.batcher([pair.target for pair in pairs]))
+            yield own, self._project(pairs, own.mask.device)
+
+    def _project(self, pairs: Sequence[SilverPair], device: torch.device) -> Projected:
+        """The projected distributions of a batch, padded; of several sources, their mean."""
         every = [one for pair in pairs for one in (pair, *pair.more)]
-        projected = self._project(every, device)
+        source, alignment = _padded(every, self.silver.inventory)
+        tensors = {name: torch.from_numpy(array).to(device) for name, array in source.items()}
+        projected = project_batch(tensors, torch.from_numpy(alignment).to(device), self.config)
         if len(every) == len(pairs):
             return projected
         owner = torch.tensor([row for row, pair in enumerate(pairs) for _ in (pair, *pair.more)], device=device)
         return mean_of_sources(projected, owner, len(pairs))
 
-    def _project(self, pairs: Sequence[SilverPair], device: torch.device) -> Projected:
-        count = len(self.silver.label_names)
-        source = max(len(pair.source) for pair in pairs) + 1
-        target = max(len(pair.target) for pair in pairs) + 1
-        arcs = np.zeros((len(pairs), source, source), np.float32)
-        labels = np.full((len(pairs), source, source, count), 1 / count, np.float32)
-        alignment = np.zeros((len(pairs), source, target), np.float32)
+
+Floats = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
+
+
+def _padded(pairs: Sequence[SilverPair], inventory: Inventory) -> tuple[Mapping[str, Floats], Floats]:
+    """Source distributions and alignments of several pairs in arrays for all: uniform labels as padding, else zeros.
+
+    Shape: each distribution [B, …] as `projection/substructures.py` has it for the longest source; [B, S+1, T+1].
+    """
+    source, target = (max(len(getattr(pair, side)) for pair in pairs) for side in ("source", "target"))
+    distributions: dict[str, Floats] = {}
+    for name, values in inventory.items():
+        kind, count = find_substructure(name).kind, len(values)
+        empty = 1 / count if kind == "pair" else 0.0
+        padded = np.full((len(pairs), *shape(kind, source, count)), empty, np.float32)
         for row, pair in enumerate(pairs):
-            end = len(pair.source) + 1
-            arcs[row, :end, :end] = pair.arcs
-            labels[row, :end, :end] = pair.labels
-            alignment[row, :end, : len(pair.target) + 1] = pair.alignment.matrix(end - 1, len(pair.target))
-        tensors = [torch.from_numpy(array).to(device) for array in (arcs, labels, alignment)]
-        return project_batch(tensors[0], tensors[1], tensors[2], self.config)
+            size = len(pair.source) + 1
+            if kind == "word":
+                padded[row, :size] = pair.distributions[name]
+            else:
+                padded[row, :size, :size] = pair.distributions[name]
+        distributions[name] = padded
+    alignment = np.zeros((len(pairs), source + 1, target + 1), np.float32)
+    for row, pair in enumerate(pairs):
+        matrix = pair.alignment.matrix(len(pair.source), len(pair.target))
+        alignment[row, : matrix.shape[0], : matrix.shape[1]] = matrix
+    return distributions, alignment

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import safetensors
@@ -21,32 +20,20 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from subdp.encoder.batch import UNTRAINED_WORDS, batches
+from subdp.encoder.batch import UNTRAINED_WORDS, Batcher, batches
 from subdp.encoder.threads import cores, in_background, side_by_side
 from subdp.network.biaffine import Biaffine
 from subdp.support.errors import SubdpError
 from subdp.support.files import open_output
 from subdp.support.progress import progress
 from subdp.support.settings import TrainConfig
+from subdp.training.examples import Examples
 
 CHECKPOINT = "checkpoint.safetensors"
 METRICS = "metrics.jsonl"
 
 
 _LEAST_WORDS = 50  # For a core to be worth its own gradients, which are as large as the network.
-
-
-class Examples(Protocol):
-    """What can be trained on: sentences of known lengths, and the loss of any batch of them."""
-
-    @property
-    def lengths(self) -> Sequence[int]:
-        """The number of words of each."""
-        ...
-
-    def loss(self, network: Biaffine, indices: Sequence[int], dropout: Sequence[Tensor] = ()) -> Tensor:
-        """The loss summed over the words of the examples with these numbers, in training with dropout."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +62,12 @@ def train(
     at the end of that), and training goes on from one that is there.
     """
     network.train()  # Dropout is given, and there are no other modes; but without it CUDA's LSTM has no gradients.
-    optimizer = torch.optim.Adam(network.parameters(), lr=config.lr, betas=(0.9, 0.9), eps=1e-12, fused=True)
-    average, best = _copy(network), _copy(network)
+    trained = _trained(network, examples.batcher)
+    optimizer = torch.optim.Adam(trained.parameters(), lr=config.lr, betas=(0.9, 0.9), eps=1e-12, fused=True)
+    average, best = _copy(trained), _copy(trained)
     history = History()
     if folder is not None and (folder / CHECKPOINT).exists():
-        history = _restore(folder / CHECKPOINT, network, optimizer, average, best)
+        history = _restore(folder / CHECKPOINT, trained, optimizer, average, best)
     words = sum(examples.lengths)
     batch_words = max(1, min(config.batch_words, words // config.least_batches))
     bar = progress(title, config.epochs * words, "words", done=history.epoch * words)
@@ -92,13 +80,13 @@ def train(
                 count = sum(examples.lengths[index] for index in indices)
                 for group in optimizer.param_groups:
                     group["lr"] = config.lr * 0.75 ** (step / config.decay_steps)
-                total += _gradients(network, examples, indices, count)
-                _clip(network, config.clip)
+                total += _gradients(network, list(trained.parameters()), examples, indices, count)
+                _clip(trained, config.clip)
                 optimizer.step()
                 step += 1
-                _move(average, network, min(config.average, step / (step + 10)))  # no long memory of the first steps
+                _move(average, trained, min(config.average, step / (step + 10)))  # no long memory of the first steps
                 advance(count)
-            score = _score(network, average, held_out) if held_out else float(epoch)
+            score = _score(trained, average, lambda: held_out(network)) if held_out else float(epoch)
             history = replace(history, epoch=epoch, step=step)
             if score > history.best:
                 history = replace(history, best=score, best_epoch=epoch)
@@ -106,20 +94,26 @@ def train(
             advance(note=f"epoch {epoch}  loss {total / words:.3f}" + (f"  held out {score:.3f}" if held_out else ""))
             if folder is not None:
                 metrics = {"epoch": epoch, "step": step, "loss": total / words, "held_out": score}
-                begin(partial(_write, folder, metrics, _snapshot(network, optimizer, average, best), history))
-    network.load_state_dict(best)
+                begin(partial(_write, folder, metrics, _snapshot(trained, optimizer, average, best), history))
+    trained.load_state_dict(best)
     return history
 
 
-def _gradients(network: Biaffine, examples: Examples, indices: Sequence[int], words: int) -> float:
-    """Leave the gradients of a batch's loss per word in the network, and give back the loss summed over the words.
+def _trained(network: Biaffine, batcher: Batcher) -> nn.ModuleDict:
+    """All that is trained: the network and, where it has parameters, what makes vectors from words."""
+    return nn.ModuleDict({"network": network} | ({"batcher": batcher} if isinstance(batcher, nn.Module) else {}))
+
+
+def _gradients(
+    network: Biaffine, parameters: Sequence[nn.Parameter], examples: Examples, indices: Sequence[int], words: int
+) -> float:
+    """Leave the gradients of a batch's loss per word in the parameters, and give back the loss summed over the words.
 
     Every core takes some of the sentences: the steps of a BiLSTM are too small to be shared. Dropout is drawn
     for the whole batch, so that the number of cores makes no difference but in rounding.
     """
-    parameters = list(network.parameters())
     dropout = network.draw_dropout(len(indices), max(examples.lengths[index] for index in indices))
-    shares = min(len(indices), cores(network.mix.device), max(1, words // _LEAST_WORDS))
+    shares = min(len(indices), cores(network.device), max(1, words // _LEAST_WORDS))
     found: list[tuple[float, tuple[Tensor, ...]]] = [(0.0, ())] * shares
 
     def work(share: int) -> None:
@@ -127,7 +121,7 @@ def _gradients(network: Biaffine, examples: Examples, indices: Sequence[int], wo
         loss = examples.loss(network, indices[rows], [mask[rows] for mask in dropout])
         found[share] = loss.item(), torch.autograd.grad(loss / words, parameters)
 
-    side_by_side(work, range(shares), network.mix.device)
+    side_by_side(work, range(shares), network.device)
     for parameter, *parts in zip(parameters, *(gradients for _, gradients in found), strict=True):
         # A copy: Adam's fused step takes it for laid out as the parameter, and two gradients may share their memory.
         parameter.grad = torch.empty_like(parameter).copy_(parts[0])
@@ -155,22 +149,22 @@ def _seed(seed: int, epoch: int) -> int:
     return int(np.random.SeedSequence([seed, epoch]).generate_state(1)[0])
 
 
-def _copy(network: Biaffine) -> dict[str, Tensor]:
-    return {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
+def _copy(trained: nn.Module) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in trained.state_dict().items()}
 
 
-def _move(average: dict[str, Tensor], network: Biaffine, memory: float) -> None:
+def _move(average: dict[str, Tensor], trained: nn.Module, memory: float) -> None:
     """Let a running mean of the weights take one more step in: memory · mean + (1 − memory) · weights."""
-    for name, tensor in network.state_dict().items():
+    for name, tensor in trained.state_dict().items():
         average[name].lerp_(tensor, 1 - memory)
 
 
-def _score(network: Biaffine, average: dict[str, Tensor], held_out: Callable[[Biaffine], float]) -> float:
-    """The held-out score of the averaged weights; the network itself goes on with its own."""
-    own = _copy(network)
-    network.load_state_dict(average)
-    score = held_out(network)
-    network.load_state_dict(own)
+def _score(trained: nn.Module, average: dict[str, Tensor], held_out: Callable[[], float]) -> float:
+    """The held-out score of the averaged weights; training continues with its own."""
+    own = _copy(trained)
+    trained.load_state_dict(average)
+    score = held_out()
+    trained.load_state_dict(own)
     return score
 
 
@@ -186,13 +180,13 @@ def _write(folder: Path, metrics: dict[str, float], tensors: dict[str, Tensor], 
 
 
 def _snapshot(
-    network: Biaffine, optimizer: torch.optim.Adam, average: dict[str, Tensor], best: dict[str, Tensor]
+    trained: nn.Module, optimizer: torch.optim.Adam, average: dict[str, Tensor], best: dict[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Copies in main memory of what training needs to go on: weights, Adam's moments, the weights' mean, the best."""
-    tensors = {f"network.{name}": tensor for name, tensor in network.state_dict().items()}
+    """Copies in main memory of what resuming needs: weights, Adam's moments, the weights' mean, the best."""
+    tensors = {f"weights.{name}": tensor for name, tensor in trained.state_dict().items()}
     tensors |= {f"average.{name}": tensor for name, tensor in average.items()}
     tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
-    for name, parameter in network.named_parameters():
+    for name, parameter in trained.named_parameters():
         for key, value in optimizer.state[parameter].items():
             tensors[f"adam.{key}.{name}"] = value
     plain = torch.contiguous_format
@@ -201,7 +195,7 @@ def _snapshot(
 
 def _restore(
     path: Path,
-    network: Biaffine,
+    trained: nn.Module,
     optimizer: torch.optim.Adam,
     average: dict[str, Tensor],
     best: dict[str, Tensor],
@@ -211,11 +205,11 @@ def _restore(
         with safetensors.safe_open(path, "pt") as file:
             history = History(**json.loads(file.metadata()["history"]))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dictionary
-        network.load_state_dict({name: tensors[f"network.{name}"] for name in network.state_dict()})
-        for name in network.state_dict():
+        trained.load_state_dict({name: tensors[f"weights.{name}"] for name in trained.state_dict()})
+        for name in trained.state_dict():
             average[name].copy_(tensors[f"average.{name}"])
             best[name].copy_(tensors[f"best.{name}"])
-        for name, parameter in network.named_parameters():
+        for name, parameter in trained.named_parameters():
             optimizer.state[parameter] = {
                 key: tensors[f"adam.{key}.{name}"].to(parameter.device) for key in ("step", "exp_avg", "exp_avg_sq")
             }

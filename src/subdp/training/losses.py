@@ -1,56 +1,74 @@
 """What training minimises: cross entropy on trees, partial cross entropy on soft trees. Pure functions on tensors.
 
-All sum over the words of a batch; the training loop divides by their number. B sentences, N words in the longest, L
-labels; positions 0..N with ROOT 0; `mask` [B, N+1] is True at words, so that ROOT as a dependent never counts.
+There is one loss for each kind of substructure and each kind of example; `tree_loss` and `soft_loss` add them up. All
+sum over the words of a batch; the training loop divides by their number. B sentences, N words in the longest, K values;
+positions 0..N with ROOT 0; `mask` [B, N+1] is True at words, so that ROOT as a dependent never counts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from subdp.projection.operators import project_arcs, project_labels
+from subdp.network.scorers import HeadScores, PairScores, Scored
+from subdp.projection.substructures import carry, find_substructure
 from subdp.support.settings import LossConfig, SelfLoops
 
 
-def tree_loss(arcs: Tensor, labels: Tensor, heads: Tensor, label_ids: Tensor, mask: Tensor) -> Tensor:
-    """−Σ_p log P2(head_p | p) + log P2(label_p | head_p → p), over words whose head (label) is known, not −1.
+def tree_loss(scored: Scored, gold: Mapping[str, Tensor]) -> Tensor:
+    """−Σ_p log P2(head_p | p) + log P2(label_p | head_p → p) + log P2(tag_p | p), over words where each is known.
 
-    Shape: arcs [B, N+1, N+1] and labels [B, N+1, L] (at the gold heads) in logs; heads, label_ids [B, N+1].
+    Shape: of each substructure, the numbers of heads or of values, [B, N+1], −1 where unknown.
     """
-    known = mask & (heads >= 0)
-    arc = arcs.gather(-1, heads.clamp(min=0)[..., None]).squeeze(-1)
-    label = labels.gather(-1, label_ids.clamp(min=0)[..., None]).squeeze(-1)
-    return -arc[known].sum() - label[known & (label_ids >= 0)].sum()
+    heads = gold["arcs"]
+    known_head = scored.mask & (heads >= 0)
+    total = torch.zeros((), device=scored.mask.device)
+    for name, part in scored.parts.items():
+        known = scored.mask & (gold[name] >= 0)
+        if isinstance(part, PairScores):  # There is no label without a head.
+            scores, known = part.at(heads.clamp(min=0)), known & known_head
+        else:
+            scores = part.log_probabilities
+        chosen = scores.gather(-1, gold[name].clamp(min=0)[..., None]).squeeze(-1)
+        total = total - chosen[known].sum()
+    return total
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Projected:
-    """Projected distributions of a batch, with what the label loss needs to know of them.
+    """Projected distributions of a batch, by substructure, with what the losses need to know of them.
 
-    Shape: arcs [B, N+1, N+1], P̂2(q | p); labels [B, N+1, N+1, L], P̂2(l | q→p); linked [B, N+1], True at words with a
-    link, and at ROOT.
+    Shape: distributions as in `projection/substructures.py`, with B in front; linked [B, N+1], True at
+    words with a link, and at ROOT; null [B, N+1], the mass of a word's arcs that went to NULL.
     """
 
-    arcs: Tensor
-    labels: Tensor
+    distributions: Mapping[str, Tensor]
     linked: Tensor
+    null: Tensor
+
+    @property
+    def arcs(self) -> Tensor:
+        """P̂2(q | p). Shape: [B, N+1, N+1]."""
+        return self.distributions["arcs"]
 
 
-def project_batch(arcs: Tensor, labels: Tensor, alignment: Tensor, config: LossConfig) -> Projected:
+def project_batch(source: Mapping[str, Tensor], alignment: Tensor, config: LossConfig) -> Projected:
     """Project a batch of source distributions, the temperature applied before and the rule for self-loops after.
 
-    Shape: arcs [B, S+1, S+1], labels [B, S+1, S+1, L], alignment [B, S+1, N+1], ROOT linked to ROOT.
+    Mass that a rule takes from self-loops is gone; it is no NULL mass, for projection did know where it belongs.
+
+    Shape: source as in `projection/substructures.py`, with B in front; alignment [B, S+1, N+1], ROOT linked to ROOT.
     """
-    carried = project_arcs(soften(arcs, config.temperature), alignment)[..., :-1]
-    linked = alignment.sum(dim=1) > 0
-    return Projected(
-        without_self_loops(carried, config.self_loops),
-        project_labels(soften(labels, config.temperature), alignment),
-        linked,
-    )
+    found = {
+        name: carry(find_substructure(name).kind, soften(distribution, config.temperature), alignment)
+        for name, distribution in source.items()
+    }
+    null = (1 - found["arcs"].sum(-1)).clamp(min=0)
+    found["arcs"] = without_self_loops(found["arcs"], config.self_loops)
+    return Projected(found, alignment.sum(dim=1) > 0, null)
 
 
 def mean_of_sources(projected: Projected, owner: Tensor, count: int) -> Projected:
@@ -62,10 +80,15 @@ def mean_of_sources(projected: Projected, owner: Tensor, count: int) -> Projecte
     def total(values: Tensor) -> Tensor:
         return values.new_zeros(count, *values.shape[1:]).index_add_(0, owner, values)
 
-    sources = torch.bincount(owner, minlength=count)[:, None, None]
+    def mean(values: Tensor) -> Tensor:
+        return total(values) / torch.bincount(owner, minlength=count).view(-1, *[1] * (values.dim() - 1))
+
     weight = (projected.arcs + 1e-6)[..., None]  # alike where no source has an arc
-    labels = total(weight * projected.labels) / total(weight)
-    return Projected(total(projected.arcs) / sources, labels, total(projected.linked.float()) > 0)
+    means = {
+        name: total(weight * values) / total(weight) if find_substructure(name).kind == "pair" else mean(values)
+        for name, values in projected.distributions.items()
+    }
+    return Projected(means, total(projected.linked.float()) > 0, mean(projected.null))
 
 
 def soften(probabilities: Tensor, temperature: float) -> Tensor:
@@ -90,36 +113,30 @@ def without_self_loops(arcs: Tensor, rule: SelfLoops) -> Tensor:
     return torch.where(kept > 0, others * (arcs.sum(-1, keepdim=True) / kept.clamp(min=1e-30)), others)
 
 
-def complete(projected: Projected, arcs: Tensor, labels: Tensor, trust: Tensor) -> Projected:
-    """Give a word's NULL mass to another parser's distributions, as far as that parser is trusted.
-
-    P̂2(q|p) + τ_p (1 − α_p) Q(q|p), where α_p is the mass that projection kept. The label distribution of a pair becomes
-    the mean of both, weighted by the arc mass that each brings.
-
-    Shape: arcs [B, N+1, N+1] and labels [B, N+1, N+1, L], Q as probabilities; trust [B, N+1] in 0..1.
-    """
-    missing = (1 - projected.arcs.sum(-1, keepdim=True)).clamp(min=0) * trust[..., None]
-    added = missing * arcs
-    total = projected.arcs + added
-    share = (added / total.clamp(min=1e-30))[..., None]
-    return Projected(total, torch.lerp(projected.labels, labels, share), projected.linked)
-
-
-def soft_loss(arcs: Tensor, labels: Tensor, projected: Projected, mask: Tensor, config: LossConfig) -> Tensor:
-    """Partial cross entropy: −Σ_p Σ_q P̂2(q|p) log P2(q|p) − Σ_p Σ_q w_pq Σ_l P̂2(l|q→p) log P2(l|q→p).
+def soft_loss(scored: Scored, projected: Projected, config: LossConfig) -> Tensor:
+    """Partial cross entropy: −Σ_p Σ_q P̂2(q|p) log P2(q|p) − Σ_p Σ_q w_pq Σ_l P̂2(l|q→p) log P2(l|q→p), and for tags
+    −Σ_p Σ_k P̂2(k|p) log P2(k|p).
 
     p = 1..T, q = 0..T; nothing is renormalised. w is 1 (`none`: the paper), P̂2(q|p) (`arc`), or that at the likeliest q
     alone (`best`); `label_pairs = aligned` makes it 0 where p or q has no link.
 
-    Shape: arcs [B, N+1, N+1] and labels [B, N+1, N+1, L] in logs; mask [B, N+1].
+    Shape: of the parts and distributions as in `Scored` and `Projected`.
     """
-    pairs = mask[:, :, None] & (mask | _root(mask))[:, None, :]
-    arc = projected.arcs * pairs
-    weight = _label_weight(arc, config) * pairs
-    if config.label_pairs == "aligned":
-        weight = weight * (projected.linked[:, :, None] & projected.linked[:, None, :])
-    label = (projected.labels * labels).sum(-1)
-    return -(arc * arcs).sum() - (weight * label).sum()
+    pairs = scored.mask[:, :, None] & (scored.mask | _root(scored.mask))[:, None, :]
+    arcs = projected.arcs * pairs
+    total = torch.zeros((), device=scored.mask.device)
+    for name, part in scored.parts.items():
+        wanted = projected.distributions[name]
+        if isinstance(part, HeadScores):
+            total = total - (arcs * part.log_probabilities).sum()
+        elif isinstance(part, PairScores):
+            weight = _label_weight(arcs, config) * pairs
+            if config.label_pairs == "aligned":
+                weight = weight * (projected.linked[:, :, None] & projected.linked[:, None, :])
+            total = total - (weight * (wanted * part.all()).sum(-1)).sum()
+        else:
+            total = total - (wanted * part.log_probabilities * scored.mask[..., None]).sum()
+    return total
 
 
 def _label_weight(arc: Tensor, config: LossConfig) -> Tensor:

@@ -1,0 +1,96 @@
+"""Links made elsewhere (fast_align, eflomal, awesome-align …): a Pharaoh file with a line for each pair."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import pairwise, repeat
+from typing import Any
+
+from subdp.alignment.aligner import Aligner
+from subdp.alignment.links import Alignment, read_alignments
+from subdp.corpus.bitext import Bitext, Pair
+from subdp.support.errors import SubdpError, counted
+from subdp.support.files import Source, name_of, open_input
+
+
+class FileAligner(Aligner):
+    """Reads alignments from a file by the lines that the pairs were read from; `one_to_one` drops all others."""
+
+    reads_lines = True
+
+    def __init__(self, path: Source, *, one_to_one: bool = False):
+        self.path, self.one_to_one = path, one_to_one
+
+    def __reduce__(self) -> Any:
+        return _again, (self.path, self.one_to_one)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with the file's content: silver made with other links is other silver."""
+        with open_input(self.path) as stream:
+            digest = hashlib.sha256(stream.read()).hexdigest()
+        return f"FileAligner(sha256={digest}, one_to_one={self.one_to_one})"
+
+    @cached_property
+    def alignments(self) -> list[Alignment]:
+        """Those of all lines."""
+        return list(read_alignments(self.path))
+
+    def prepared(self, bitext: Bitext) -> Bitext:
+        """The bitext with the line of every pair.
+
+        Pairs that know the lines they were read from keep them, so that pairs which a filter dropped do no harm.
+        Otherwise the file must have just as many lines as there are pairs.
+        """
+        numbers, there = line_numbers(bitext), len(self.alignments)
+        if numbers is not None and (not numbers or numbers[-1] <= there):
+            return bitext
+        if numbers is not None:
+            reason = f"ends before line {numbers[-1]} of the bitext"
+        elif there != len(bitext):
+            reason = f"has {counted(there, 'line')} for {counted(len(bitext), 'pair')}"
+        else:
+            return replace(bitext, pairs=tuple(replace(pair, line=at) for at, pair in enumerate(bitext, 1)))
+        raise SubdpError(reason, where=name_of(self.path), hint=_ONE_LINE)
+
+    def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
+        """The file's alignment of each pair, checked against the lengths of its sentences."""
+        for pair in self.prepared(Bitext.of(list(pairs))):
+            number = pair.line or 0
+            alignment = self.alignments[number - 1]
+            try:
+                alignment.check(len(pair.source), len(pair.target))
+            except SubdpError as error:
+                raise SubdpError(error.reason, where=name_of(self.path), line=number, hint=error.hint) from None
+            yield alignment.one_to_one() if self.one_to_one else alignment
+
+
+_ONE_LINE = "the file needs one line for each pair, in the same order; an empty one where nothing is linked"
+
+
+def _again(path: Source, one_to_one: bool) -> FileAligner:
+    return FileAligner(path, one_to_one=one_to_one)
+
+
+def line_numbers(pairs: Sequence[Pair]) -> list[int] | None:
+    """The lines that pairs were read from, if they know them and were read in order from one file."""
+    numbers = [pair.line for pair in pairs if pair.line is not None]
+    known = len(numbers) == len(pairs) and all(before < after for before, after in pairwise(numbers))
+    return numbers if known else None
+
+
+def by_line(bitext: Bitext, alignments: Iterable[Alignment]) -> Iterator[Alignment]:
+    """The alignments of pairs with an empty one for every line of their file that gave no pair: line N stays line N."""
+    numbers = line_numbers(bitext)
+    if numbers is None:
+        yield from alignments
+        return
+    done = 0
+    for number, alignment in zip(numbers, alignments, strict=True):
+        yield from repeat(Alignment.of([]), number - done - 1)
+        yield alignment
+        done = number
+    yield from repeat(Alignment.of([]), bitext.lines - done)

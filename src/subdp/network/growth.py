@@ -1,0 +1,37 @@
+"""A network with more values than it was trained with: labels of another source parser, of trees, of a new tag set."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from subdp.network.biaffine import Biaffine
+from subdp.projection.substructures import Inventory
+from subdp.support.errors import SubdpError
+
+_NEVER = -10.0  # The score of a value that has not been learnt: possible, but hardly ever chosen.
+
+
+def with_values(network: Biaffine, known: Inventory, wanted: Inventory, sizes: Biaffine) -> Biaffine:
+    """The weights of `network` in `sizes`, a new network for the values `wanted`, which begin with the `known` ones."""
+    for name, values in known.items():
+        if wanted.get(name, ())[: len(values)] != values:
+            raise SubdpError(f"the {name} do not begin with the parser's own")
+    state = sizes.state_dict()
+    for name, old in network.state_dict().items():
+        state[name] = _grown(name, old, state[name])
+    sizes.load_state_dict(state)
+    return sizes.to(network.device)
+
+
+def _grown(name: str, old: Tensor, new: Tensor) -> Tensor:
+    """A weight with more rows; those of new values are zero, but for the value's bias."""
+    if old.shape == new.shape:
+        return old
+    grown = torch.zeros(new.shape, device=old.device)
+    grown[: len(old)] = old
+    if old.dim() == 3:  # [values, d+1, d+1]: the last entry of both vectors is the constant 1, and this is the bias.
+        grown[len(old) :, -1, -1] = _NEVER
+    elif name.endswith("bias"):
+        grown[len(old) :] = _NEVER
+    return grown

@@ -1,0 +1,58 @@
+"""The model card: where a parser comes from, what it was trained on and how well it does, in plain sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from subdp.support.errors import counted
+
+
+def card(values: Mapping[str, Sequence[str]], encoder: Mapping[str, Any], about: Mapping[str, Any]) -> str:
+    """The text of `README.md` in a model folder; `about` is what `Parser.train` and `Parser.adapt` note down."""
+    name = encoder["name"]
+    note = "the encoder that installs with subdp, not the paper's XLM-R" if name == "bundled" else "frozen"
+    lines = [
+        f"# {about.get('title', 'A dependency parser')}",
+        "",
+        "Made with subdp (Substructure Distribution Projection, Shi, Gimpel and Livescu 2022).",
+        "",
+        *_history(about),
+        f"- Encoder: `{name}` ({note}), fingerprint `{encoder['fingerprint']}`.",
+        *(f"- {kind.capitalize()}: {', '.join(items)}." for kind, items in values.items()),
+        *(f"- On {split}: {scores}." for split, scores in about.get("scores", {}).items()),
+    ]
+    if "licence" in about:
+        lines.append(f"- Licence: {about['licence']}.")
+    return "\n".join([*lines, "", "Use: `subdp parse text.txt --parser THIS_FOLDER`", ""])
+
+
+def _history(about: Mapping[str, Any]) -> list[str]:
+    """What was done to get here, the last step first."""
+    steps = []
+    if trained := about.get("trained_on"):
+        treebank = f" of {about['treebank']}" if "treebank" in about else ""
+        size = f"{counted(trained['sentences'], 'sentence')}{treebank} ({counted(trained['words'], 'word')})"
+        steps.append(f"- Trained on {size}, {_epochs(about)}.")
+    if adapted := about.get("adapted_on"):
+        steps.append(f"- Adapted to {_material(adapted)}, {_epochs(about)}.")
+    if about.get("agreement") is not None:
+        share = f"{about['agreement']:.0%}"
+        steps.append(f"- The source parser, on the target sentences, and projection agreed on {share} of the heads.")
+    if before := about.get("adapted_from"):
+        title = before.get("title", "a source parser")
+        steps.append(f"- It started from: {title}.")
+        steps += [f"  {step}" for step in _history(before)]
+    return steps
+
+
+def _material(adapted: Mapping[str, Any]) -> str:
+    if "trees" in adapted:
+        known = counted(adapted["known_heads"], "known head")
+        return f"{counted(adapted['trees'], 'tree')} with {known}"
+    return f"distributions projected from {counted(adapted['pairs'], 'sentence pair')}"
+
+
+def _epochs(about: Mapping[str, Any]) -> str:
+    kept = f" (the best one is number {about['best_epoch']})" if about["best_epoch"] != about["epochs"] else ""
+    return f"{counted(about['epochs'], 'epoch')}{kept}, random seed {about['seed']}"

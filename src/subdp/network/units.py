@@ -1,0 +1,98 @@
+"""What is done to a numbered unit of sentences, whichever process does it: parse them, or align and project them.
+
+`support/engine.py` hands the units out. Each class holds what all units share and is called with one of them; the
+result depends on the unit alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from subdp.alignment.aligner import Aligner
+from subdp.corpus.bitext import Pair
+from subdp.corpus.treebank import Sentence
+from subdp.encoder.batch import Batcher, Words
+from subdp.network.biaffine import Biaffine
+from subdp.network.confidence import confidences
+from subdp.network.prediction import distributions, predict
+from subdp.projection.silver import SilverPair, SilverStore
+from subdp.projection.soft_tree import SoftTree
+from subdp.projection.substructures import LABELS, Inventory, of_kind
+
+
+@dataclass(frozen=True, slots=True)
+class ParseUnit:
+    """Gives sentences their trees, with probabilities and rivals in MISC if asked; all else of them stays."""
+
+    network: Biaffine
+    batcher: Batcher
+    inventory: Inventory
+    confidence: bool = False
+
+    def __call__(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        names = self.inventory[LABELS.name]
+        root = names.index("root") if "root" in names else None
+        predictions = predict(self.network, (sentence.words for sentence in sentences), self.batcher, root)
+        return [
+            sentence.with_tree(
+                found.heads,
+                [names[label] for label in found.labels],
+                misc=confidences(found, names) if self.confidence else None,
+            )
+            for sentence, found in zip(sentences, predictions, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class PairsUnit:
+    """The pairs of one shard of silver and, where gold trees stand in for the parser, the source sentences' trees."""
+
+    number: int
+    pairs: Sequence[Pair]
+    gold: Sequence[Sentence] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectUnit:
+    """Aligns pairs and writes them to a shard of silver, with what the network says of their source sentences."""
+
+    network: Biaffine
+    batcher: Batcher
+    aligner: Aligner
+    silver: SilverStore
+
+    def __call__(self, unit: PairsUnit) -> int:
+        links = self.aligner.align(unit.pairs)
+        found = [
+            # By torch: numpy takes 28 times as long.
+            {name: torch.from_numpy(values).half().numpy() for name, values in tree.distributions.items()}
+            for tree in self._trees(unit)
+        ]
+        self.silver.write(
+            unit.number,
+            [
+                SilverPair(pair.source, pair.target, alignment, halves)
+                for pair, alignment, halves in zip(unit.pairs, links, found, strict=True)
+            ],
+        )
+        return len(unit.pairs)
+
+    def _trees(self, unit: PairsUnit) -> Iterator[SoftTree]:
+        inventory = self.silver.inventory
+        if unit.gold is None:
+            yield from soft_trees(self.network, [pair.source for pair in unit.pairs], self.batcher, inventory)
+            return
+        more = {name: inventory[name] for name in of_kind(inventory, "word")}
+        for tree in unit.gold:
+            yield SoftTree.of(tree, inventory[LABELS.name], more=more)
+
+
+def soft_trees(
+    network: Biaffine, sentences: Sequence[Words], batcher: Batcher, inventory: Inventory
+) -> Iterator[SoftTree]:
+    """What a network says of each sentence."""
+    for words, found in zip(sentences, distributions(network, sentences, batcher), strict=True):
+        yield SoftTree(tuple(words), found, inventory, (True,) * len(words))

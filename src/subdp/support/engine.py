@@ -1,0 +1,149 @@
+"""Engines: they do numbered units of work, in one process or in many.
+
+A unit's result depends on the unit alone, so it is the same whichever process does it, in whichever order. That makes
+resuming, `--jobs` and a cluster one mechanism: whoever calls an engine leaves out the units that are done already.
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import active_children, get_context, parent_process
+from typing import Any, Generic, Protocol, TypeVar
+
+from subdp.support.errors import SubdpError
+
+_Unit = TypeVar("_Unit")
+_Result = TypeVar("_Result")
+_MOST_DEATHS = 3  # of processes at one unit, before it is taken to be the unit's own fault
+
+
+class Engine(Protocol):
+    """What does units of work."""
+
+    def map(self, work: Callable[[_Unit], _Result], units: Iterable[_Unit]) -> Iterator[_Result]:
+        """The result of every unit, in the order of the units, as a stream.
+
+        `work` holds all that the units share, such as a parser; an engine with other processes sends it to each of them
+        once, pickled. What it raises for a unit is raised here.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEngine:
+    """Does units on this machine: in this process, or in several with a share of the cores each."""
+
+    jobs: int = 1
+
+    def __post_init__(self) -> None:
+        if self.jobs < 1:
+            raise SubdpError(f"{self.jobs} jobs", hint="give 1 or more")
+
+    def map(self, work: Callable[[_Unit], _Result], units: Iterable[_Unit]) -> Iterator[_Result]:
+        """See `Engine`. A process that is killed is replaced, and the units that it and the others had are redone."""
+        return map(work, units) if self.jobs == 1 else _Processes[_Unit, _Result](work, self.jobs).map(units)
+
+
+class _Processes(Generic[_Unit, _Result]):
+    """A pool of processes that is set up again when one of them is killed."""
+
+    def __init__(self, work: Callable[[_Unit], _Result], jobs: int):
+        self.work, self.jobs = pickle.dumps(work), jobs
+        self.pool = self._new_pool()
+        self.waiting: deque[_Task[_Unit, _Result]] = deque()
+
+    def map(self, units: Iterable[_Unit]) -> Iterator[_Result]:
+        before, stream = set(active_children()), iter(units)
+        finished = False
+        try:
+            while True:
+                while len(self.waiting) < 2 * self.jobs and (unit := next(stream, self)) is not self:
+                    self.waiting.append(_Task(unit, self.pool.submit(_do, unit)))  # type: ignore[arg-type]
+                if not self.waiting:
+                    break
+                try:
+                    result = self.waiting[0].future.result()
+                except BrokenProcessPool:
+                    self._start_again()
+                    continue
+                self.waiting.popleft()
+                yield result
+            finished = True
+        finally:
+            if not finished:  # Nobody waits for what is still going on.
+                for child in set(active_children()) - before:
+                    child.kill()
+            self.pool.shutdown(cancel_futures=True)
+
+    def _start_again(self) -> None:
+        """Set up another pool and give it all that is not done; a unit at which processes keep dying is an error."""
+        self.pool.shutdown()
+        self.pool = self._new_pool()
+        for place, task in enumerate(self.waiting):
+            if not isinstance(task.future.exception(), BrokenProcessPool):
+                continue
+            # The first ones of those not done are the ones that were being worked on.
+            task.deaths += place < self.jobs
+            if task.deaths >= _MOST_DEATHS:
+                hint = "if memory ran out, use fewer --jobs; finished work is kept"
+                raise SubdpError(f"processes were killed {_MOST_DEATHS} times at the same piece of work", hint=hint)
+            task.future = self.pool.submit(_do, task.unit)
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        threads = max(1, (os.cpu_count() or 1) // self.jobs)
+        return ProcessPoolExecutor(self.jobs, get_context("spawn"), _begin, (self.work, threads))
+
+
+class _Task(Generic[_Unit, _Result]):
+    """A unit that was handed out, and how often a process died while it had it."""
+
+    def __init__(self, unit: _Unit, future: Future[_Result]):
+        self.unit, self.future, self.deaths = unit, future, 0
+
+
+_work: Any = None  # In a process of the pool: what it does.
+
+
+def _begin(work: bytes, threads: int) -> None:
+    """In a new process: load what the units share, and end with the process that asked for it."""
+    global _work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all of them; the first one sees to it.
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.environ |= {"SUBDP_QUIET": "1", "OMP_NUM_THREADS": str(threads)}
+    try:
+        _work = pickle.loads(work)
+    except Exception as error:  # Raised where the first unit asks for it: here it would only break the pool.
+        _work = _Unusable(error)
+    if (torch := sys.modules.get("torch")) is not None:  # It may have been imported before the number was set.
+        torch.set_num_threads(threads)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unusable:
+    """Stands for what could not be loaded."""
+
+    error: Exception
+
+    def __call__(self, unit: Any) -> Any:
+        raise self.error
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _do(unit: Any) -> Any:
+    return _work(unit)

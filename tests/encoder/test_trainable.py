@@ -1,0 +1,85 @@
+"""An encoder of which some layers are trained: gradients, checkpoints, averages and the model folder take it along."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from subdp.alignment.links import write_alignments
+from subdp.corpus.bitext import Bitext
+from subdp.encoder.encoder import Encoder
+from subdp.encoder.trainable import TrainableEncoder, encoder_batch
+from subdp.parser import Parser
+from subdp.projection.silver import Silver
+from subdp.support.settings import NetworkConfig, Settings, TrainConfig
+from subdp.training.loop import CHECKPOINT
+from tests.grammar import as_pair, toy_pairs
+
+SETTINGS = replace(
+    Settings.resolve(),
+    network=NetworkConfig(features=24, lstm=16, lstm_layers=2, arc=16, label=12, dropout=0.1),
+    train=TrainConfig(epochs=4, batch_words=100, lr=5e-3),
+    adapt=TrainConfig(epochs=3, batch_words=100, lr=5e-3, average=0.5),
+)
+SENTENCES = [("the", "dog"), ("verschwundenen", "a", "horse", "today")]
+
+
+@pytest.fixture(scope="module")
+def source(tiny: Encoder) -> Parser:
+    return Parser.train((tree for tree, _, _ in toy_pairs(30)), encoder=tiny, settings=SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def silver(source: Parser, tmp_path_factory: pytest.TempPathFactory) -> Silver:
+    folder = tmp_path_factory.mktemp("silver")
+    pairs = toy_pairs(30, seed=3)
+    write_alignments((alignment for _, _, alignment in pairs), folder / "links.txt")
+    bitext = Bitext.of([as_pair(tree, translation) for tree, translation, _ in pairs])
+    return source.project(bitext, aligner=str(folder / "links.txt"), folder=folder / "silver")
+
+
+def test_before_training_it_gives_what_the_frozen_encoder_gives(tiny: Encoder) -> None:
+    layers = range(tiny.layers + 1)
+    frozen, trained = encoder_batch(tiny, layers, SENTENCES), TrainableEncoder(tiny, layers, [tiny.layers])(SENTENCES)
+    torch.testing.assert_close(trained.vectors.detach(), frozen.vectors.float(), atol=2e-3, rtol=2e-3)
+    for name in ("first", "last", "lengths"):
+        assert torch.equal(getattr(trained, name), getattr(frozen, name))
+
+
+def test_gradients_reach_the_trained_layer_and_no_other(tiny: Encoder) -> None:
+    encoder = TrainableEncoder(tiny, range(tiny.layers + 1), [tiny.layers])
+    encoder(SENTENCES).vectors.square().sum().backward()
+    assert {name.split(".")[1] for name, _ in encoder.named_parameters()} == {str(tiny.layers)}
+    assert all(parameter.grad is not None for parameter in encoder.parameters())
+    assert not any(parameter.requires_grad for parameter in tiny.model.parameters())
+
+
+def test_adapting_trains_it_leaves_the_encoder_as_it_was_and_the_folder_holds_it(
+    source: Parser, silver: Silver, tiny: Encoder, tmp_path: Path
+) -> None:
+    before = {name: tensor.clone() for name, tensor in tiny.model.state_dict().items()}
+    adapted = source.adapt(silver, settings=SETTINGS, encoder_layers=[tiny.layers])
+    assert all(torch.equal(tensor, before[name]) for name, tensor in tiny.model.state_dict().items())
+    assert adapted.trained_encoder is not None
+    block = tiny.blocks[tiny.layers - 1].state_dict()
+    moved = adapted.trained_encoder.blocks[str(tiny.layers)].state_dict()
+    assert any(not torch.equal(tensor, block[name]) for name, tensor in moved.items())
+
+    adapted.save(tmp_path / "parser")
+    loaded = Parser.load(tmp_path / "parser", encoder=tiny)
+    assert loaded.fingerprint == adapted.fingerprint
+    gold = [translation for _, translation, _ in toy_pairs(20, seed=9)]
+    assert loaded.evaluate(gold) == adapted.evaluate(gold)
+
+
+def test_a_training_that_is_resumed_ends_in_the_same_encoder(source: Parser, silver: Silver, tmp_path: Path) -> None:
+    layers = [source.encoder.layers]
+    whole = source.adapt(silver, settings=SETTINGS, encoder_layers=layers, held_out=0.0)
+    short = replace(SETTINGS, adapt=replace(SETTINGS.adapt, epochs=1))
+    source.adapt(silver, settings=short, encoder_layers=layers, held_out=0.0, folder=tmp_path)
+    assert (tmp_path / CHECKPOINT).exists()
+    resumed = source.adapt(silver, settings=SETTINGS, encoder_layers=layers, held_out=0.0, folder=tmp_path)
+    assert resumed.fingerprint == whole.fingerprint
