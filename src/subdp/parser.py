@@ -23,6 +23,7 @@ import torch
 from subdp.alignment.aligner import Aligner
 from subdp.alignment.registry import find_aligner
 from subdp.corpus.bitext import Bitext
+from subdp.corpus.layers import UNANNOTATED
 from subdp.corpus.treebank import Sentence, trees_hash
 from subdp.encoder.batch import Batcher, Words, chunks
 from subdp.encoder.encoder import Encoder
@@ -33,12 +34,12 @@ from subdp.evaluation.scores import Scores
 from subdp.network.biaffine import Biaffine
 from subdp.network.growth import with_values
 from subdp.network.model_folder import Model, check_replaceable, load_folder, save_folder
-from subdp.network.prediction import chunk_words
+from subdp.network.prediction import UPOS, chunk_words
 from subdp.network.units import PairsUnit, ParseUnit, ProjectUnit, soft_trees
 from subdp.projection.gold_trees import check_trees, with_trees
 from subdp.projection.silver import Silver, SilverStore
 from subdp.projection.soft_tree import SoftTree
-from subdp.projection.substructures import LABELS, Inventory, inventory_of
+from subdp.projection.substructures import LABELS, SUBSTRUCTURES, Inventory, inventory_of, of_kind
 from subdp.support.cache import cache_folder
 from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
@@ -74,7 +75,7 @@ class Parser:
         *,
         dev: Iterable[Sentence] = (),
         encoder: str | Path | Encoder = "bundled",
-        predict: Sequence[str] = (),
+        predict: Sequence[str] | None = None,
         settings: Settings | None = None,
         seed: int = 1,
         folder: Path | None = None,
@@ -82,13 +83,16 @@ class Parser:
     ) -> Parser:
         """Train on gold trees; with `dev` trees the best epoch by LAS on them is kept, otherwise the last.
 
-        `predict` names what to predict besides arcs and labels. Checkpoints go to `folder`; a training that was
-        interrupted resumes from there.
+        `predict` names the layers to predict besides trees (`corpus/layers.py`); by default UPOS, if the treebank has
+        it. Checkpoints go to `folder`; a training that was interrupted resumes from there.
         """
         settings = Settings.resolve() if settings is None else settings
         sentences, held_out = list(treebank), list(dev)
         if not sentences:
             raise SubdpError("the treebank has no sentences")
+        if predict is None:
+            tagged = any(tag != UNANNOTATED for sentence in sentences for tag in sentence.upos)
+            predict = [UPOS] if tagged else []
         inventory = inventory_of(sentences, predict)
         model = encoder if isinstance(encoder, Encoder) else Encoder.load(encoder)
         layers = model.check_layers(settings.network.layers)
@@ -155,6 +159,11 @@ class Parser:
         """The relations that it knows."""
         return self.inventory[LABELS.name]
 
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """What it predicts of single words: `upos`, for example."""
+        return tuple(name for name in of_kind(self.inventory, "word") if name not in SUBSTRUCTURES)
+
     @cached_property
     def features(self) -> FeatureStore:
         """Where the encoder's vectors for this parser's layers are kept."""
@@ -181,10 +190,13 @@ class Parser:
         sentences: Iterable[Sentence],
         *,
         confidence: bool = False,
+        retag: bool = False,
         remember: bool = False,
         engine: Engine = _HERE,
     ) -> Iterator[Sentence]:
-        """Fill in HEAD and DEPREL, as a stream; all else stays. `confidence` adds probabilities and rivals to MISC.
+        """Fill in trees and tags, as a stream; all else stays. `confidence` adds probabilities and rivals to MISC.
+
+        A UPOS that a sentence has already stays too, unless `retag` is set.
 
         With `remember`, what the encoder says of the sentences is kept, and not computed if it is there already: for
         sentences that are parsed by more than one parser. They are all read first.
@@ -193,13 +205,13 @@ class Parser:
         if remember:
             sentences, batcher = list(sentences), self._stored
             self._remember(sentence.words for sentence in sentences)
-        work = ParseUnit(self.network, batcher, self.inventory, confidence)
+        work = ParseUnit(self.network, batcher, self.inventory, confidence, retag)
         return chain.from_iterable(engine.map(work, chunks(sentences, chunk_words(self.network.device))))
 
     def evaluate(self, treebank: Iterable[Sentence], **options: Any) -> Scores:
         """Parse the words of a gold treebank and score the result, as `subdp.evaluate` does."""
         gold = list(treebank)
-        return evaluate(gold, self.parse(gold, remember=True), **options)
+        return evaluate(gold, self.parse(gold, retag=True, remember=True), layers=self.layers, **options)
 
     def project(
         self,

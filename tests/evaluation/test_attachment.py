@@ -231,7 +231,7 @@ def counts(part: object) -> tuple[int, int, int]:
 def test_scores_print_as_one_line_and_as_json() -> None:
     scores = evaluate([GOLD], [SYSTEM])
     assert str(scores) == (
-        "UAS 60.0  LAS 60.0  label accuracy 100.0  exact match 0.0  root 100.0"
+        "UAS 60.0  LAS 60.0  UPOS 100.0  label accuracy 100.0  exact match 0.0  root 100.0"
         "  (5 words, 1 sentence; 2 punctuation left out)"
     )
     back = json.loads(json.dumps(scores.as_dict(), allow_nan=False))

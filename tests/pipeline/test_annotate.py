@@ -79,7 +79,7 @@ def test_what_the_file_says_is_kept_and_what_it_lacks_is_filled_in(parser: Parse
     assert bare.upos == ("X", "X", "X", "PUNCT")
     first, second = annotate(str(tmp_path / "pairs.tsv"), parser)
     assert (first.text, first.sent_id, second.sent_id) == ("La hundo bojas.", "1", "3")
-    assert "# translation = The dog barks." in first.comments
+    assert "# text_en = The dog barks." in first.comments
     assert second.words == ("Pluvas", ",", "ĉu", "ne", "?")
 
 

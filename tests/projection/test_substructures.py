@@ -87,5 +87,5 @@ def test_values_are_read_from_trees_and_merged_in_order() -> None:
 
 
 def test_an_unknown_substructure_is_an_error_that_names_those_there_are() -> None:
-    with pytest.raises(SubdpError, match=r"no substructure 'mood'.*arcs, labels"):
+    with pytest.raises(SubdpError, match=r"no layer 'mood' \(name upos, xpos"):
         find_substructure("mood")

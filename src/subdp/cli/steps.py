@@ -94,6 +94,7 @@ def train(
     dev: str | None = None,
     test: str | None = None,
     encoder: str = "bundled",
+    predict: str | None = None,
     preset: PresetName = "small",
     config: str | None = None,
     train: Changes = None,
@@ -118,6 +119,9 @@ def train(
         CoNLL-U file on which the finished parser is scored.
     encoder
         bundled, a model folder, or a Hugging Face name.
+    predict
+        What to predict besides trees, separated by commas: upos, xpos, feats:Case, misc:NE …; none for trees alone. By
+        default upos, if the treebank has it.
     preset
         small for a laptop, paper for a GPU.
     config
@@ -147,8 +151,16 @@ def train(
     if licence is not None:
         about["licence"] = licence
     trees = read_conllu(treebank)
+    layers = None if predict is None else [] if predict == "none" else predict.split(",")
     parser = Parser.train(
-        trees, dev=gold.get("dev", ()), encoder=encoder, settings=settings, seed=seed, folder=checkpoints, about=about
+        trees,
+        dev=gold.get("dev", ()),
+        encoder=encoder,
+        predict=layers,
+        settings=settings,
+        seed=seed,
+        folder=checkpoints,
+        about=about,
     )
     _finish(parser, output, checkpoints, settings, gold, half=half)
 
@@ -289,7 +301,7 @@ def _finish(
     scores = {name: parser.evaluate(trees) for name, trees in gold.items()}
     for name, result in scores.items():
         give(f"{name}: {result}")
-    about = {**parser.about, "scores": {name: f"UAS {s.uas:.1f}, LAS {s.las:.1f}" for name, s in scores.items()}}
+    about = {**parser.about, "scores": {name: result.brief for name, result in scores.items()}}
     replace(parser, about=about).save(folder, half=half)
     with open_text_output(folder / "config.toml") as write:
         write(settings.as_toml())

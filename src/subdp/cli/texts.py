@@ -17,11 +17,12 @@ def parse(
     format: TextFormat | None = None,
     tokenizer: str = "unicode",
     confidence: Flag = False,
+    retag: Flag = False,
     encoder: str | None = None,
     jobs: int = 1,
     output: Output = "-",
 ) -> None:
-    """Parse text, or fill in the trees of a CoNLL-U file.
+    """Parse text, or fill in the trees and tags of a CoNLL-U file.
 
     Parameters
     ----------
@@ -34,7 +35,9 @@ def parse(
     tokenizer
         How raw text is cut into words: unicode, or a plug-in's name.
     confidence
-        Add the probabilities of heads and labels, and their rivals, to MISC.
+        Add the probabilities of heads, labels and tags, and their rivals, to MISC.
+    retag
+        Predict UPOS also for words that have one already.
     encoder
         Where the parser's encoder is now, if not where it was when the parser was trained.
     jobs
@@ -48,7 +51,7 @@ def parse(
 
     sentences = read_sentences(file, format, tokenizer)
     model = Parser.load(parser, encoder=encoder)
-    write_conllu(model.parse(sentences, confidence=confidence, engine=LocalEngine(jobs)), output)
+    write_conllu(model.parse(sentences, confidence=confidence, retag=retag, engine=LocalEngine(jobs)), output)
 
 
 @app.command
@@ -59,6 +62,8 @@ def annotate(
     format: AnnotateFormat | None = None,
     tokenizer: str = "unicode",
     order: Order = "document",
+    source_language: str = "en",
+    retag: Flag = False,
     encoder: str | None = None,
     jobs: int = 1,
     output: Output = "-",
@@ -77,6 +82,10 @@ def annotate(
         How raw text is cut into words: unicode, or a plug-in's name.
     order
         document, or doubt: the sentences of which the parser is least sure first.
+    source_language
+        Code of the language that a bitext was translated from: its sentence becomes the comment # text_en.
+    retag
+        Predict UPOS also for words that have one already.
     encoder
         Where the parser's encoder is now, if not where it was when the parser was trained.
     jobs
@@ -89,5 +98,14 @@ def annotate(
     from subdp.pipeline.annotate import annotate as drafts
 
     model, engine = Parser.load(parser, encoder=encoder), LocalEngine(jobs)
-    sentences = drafts(file, model, format=format, tokenizer=tokenizer, order=order, engine=engine)
+    sentences = drafts(
+        file,
+        model,
+        format=format,
+        tokenizer=tokenizer,
+        order=order,
+        source_language=source_language,
+        retag=retag,
+        engine=engine,
+    )
     write_conllu(sentences, output)

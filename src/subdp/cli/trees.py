@@ -17,6 +17,7 @@ def evaluate(
     punctuation: Punctuation = "upos",
     labels: Labels = "universal",
     max_length: int = 150,
+    layers: str = "upos",
     json: Flag = False,
 ) -> None:
     """Score SYSTEM's trees against GOLD's, two CoNLL-U files over the same words.
@@ -33,6 +34,8 @@ def evaluate(
         Compare labels without their subtypes (universal) or whole (full).
     max_length
         Leave out sentences with more words.
+    layers
+        Tags to score besides trees, separated by commas, where both files have them: upos, xpos, feats:Case, misc:NE …
     json
         Print all figures as JSON.
     """
@@ -41,7 +44,7 @@ def evaluate(
 
     scores = score(
         read_conllu(gold), read_conllu(system, any_roots=True),
-        punctuation=punctuation, labels=labels, max_length=max_length,
+        punctuation=punctuation, labels=labels, max_length=max_length, layers=layers.split(","),
     )  # fmt: skip
     give(scores.as_dict() if json else str(scores))
 

@@ -1,7 +1,7 @@
 """Sentences without trees, from whatever a user has: raw text, lines of words, or CoNLL-U. No torch.
 
-What they become is valid CoNLL-U once a parser has filled in the heads: with `# sent_id`, `# text`, `SpaceAfter=No`
-and a UPOS that can be told from the characters alone (PUNCT, SYM, NUM, else X).
+What they become is valid CoNLL-U once a parser has filled in trees and tags: with `# sent_id`, `# text` and
+`SpaceAfter=No`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def draft(text: str, words: tuple[str, ...], sent_id: str) -> Sentence:
         misc.append("SpaceAfter=No" if start >= 0 and end < len(text) and not text[end].isspace() else "_")
     spaced = "".join(word + ("" if note != "_" else " ") for word, note in zip(words, misc, strict=True)).strip()
     comments = [f"# sent_id = {sent_id}", f"# text = {spaced}"]
-    return Sentence.of(words, upos=[upos_of(word) for word in words], misc=misc, comments=comments)
+    return Sentence.of(words, misc=misc, comments=comments)
 
 
 def upos_of(word: str) -> str:

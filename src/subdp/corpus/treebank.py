@@ -10,13 +10,14 @@ import gzip
 import hashlib
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import IO, Any
 
 from subdp.corpus.conllu_faults import find_fault
+from subdp.corpus.layers import find_layer
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import Source, name_of, open_input, open_text_output
 
@@ -111,10 +112,21 @@ class Sentence:
         return None
 
     def with_tree(
-        self, heads: Sequence[int], labels: Sequence[str], *, misc: Sequence[str] | None = None, any_roots: bool = False
+        self,
+        heads: Sequence[int],
+        labels: Sequence[str],
+        *,
+        layers: Mapping[str, Sequence[str]] | None = None,
+        misc: Sequence[str] | None = None,
+        any_roots: bool = False,
     ) -> Sentence:
-        """The same sentence with HEAD and DEPREL filled in; `misc` is added to what MISC holds. All else stays."""
-        for name, column in {"heads": heads, "labels": labels, "misc": misc}.items():
+        """The same sentence with HEAD and DEPREL filled in, and other layers by name (see `corpus/layers.py`).
+
+        `misc` is added to what MISC holds. All else stays.
+        """
+        layers = layers or {}
+        writers = [(find_layer(name).write, values) for name, values in layers.items()]
+        for name, column in {"heads": heads, "labels": labels, "misc": misc, **layers}.items():
             if column is not None and len(column) != len(self):
                 raise SubdpError(f"{counted(len(self), 'word')} but {len(column)} {name}", where="<sentence>")
         lines, word = [], 0
@@ -124,6 +136,8 @@ class Sentence:
                 if columns[0].isdecimal():
                     columns[6] = "_" if heads[word] == UNKNOWN else str(heads[word])
                     columns[7] = labels[word]
+                    for write, values in writers:
+                        write(columns, values[word])
                     if misc is not None and misc[word]:
                         columns[9] = misc[word] if columns[9] == "_" else f"{columns[9]}|{misc[word]}"
                     word += 1

@@ -10,13 +10,16 @@ import math
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
+from subdp.corpus.layers import UNANNOTATED, Layer, find_layer
 from subdp.evaluation.scores import (
     Comparison,
     Difference,
     Labels,
+    LayerScores,
     Punctuation,
     RelationScores,
     Scores,
@@ -39,12 +42,14 @@ def evaluate(
     punctuation: Punctuation = "upos",
     labels: Labels = "universal",
     max_length: int | None = 150,
+    layers: Sequence[str] = ("upos",),
 ) -> Scores:
     """Score a system's trees against gold trees over the same words, in one pass.
 
     `punctuation` says which words are left out, always by the gold standard: `upos` PUNCT and SYM, `deprel` punct,
     `form` all characters of Unicode category P (as the CoNLL shared tasks did), `none` no word. `labels` compares
-    `universal` labels (without subtypes) or `full` ones. Sentences over `max_length` words are left out.
+    `universal` labels (without subtypes) or `full` ones. Sentences over `max_length` words are left out. `layers` are
+    scored over all words, punctuation included, if both sides have them (`corpus/layers.py` says which there are).
 
     A head the system leaves unknown is wrong; a word whose head the gold standard leaves unknown is not scored. Words
     that differ, or a different number of sentences, raise `SubdpError` naming the first difference.
@@ -54,11 +59,14 @@ def evaluate(
             raise SubdpError(f"there is no {name} rule {value!r}", hint=f"choose {', '.join(get_args(choices))}")
     per_sentence: list[SentenceCounts] = []
     arcs: Counter[_Arc] = Counter()
+    tags = {name: _Tags(find_layer(name)) for name in layers}
     punctuation_words = unknown_words = long_sentences = empty_sentences = untagged_words = 0
     for truth, guess in _side_by_side(gold, system):
         if max_length is not None and len(truth.words) > max_length:
             long_sentences += 1
             continue
+        for one in tags.values():
+            one.count(truth, guess)
         kept = _kept(truth, punctuation)
         scored = [index for index in kept if truth.heads[index] >= 0]
         punctuation_words += len(truth.words) - len(kept)
@@ -88,7 +96,25 @@ def evaluate(
         long_sentences=long_sentences,
         empty_sentences=empty_sentences,
         untagged_words=untagged_words,
+        layers={name: LayerScores(one.words, one.right) for name, one in tags.items() if one.words and one.guessed},
     )
+
+
+@dataclass(slots=True)
+class _Tags:
+    """Counts of a layer: words that the gold standard annotates, those guessed at, those guessed right."""
+
+    layer: Layer
+    words: int = 0
+    guessed: int = 0
+    right: int = 0
+
+    def count(self, truth: Sentence, guess: Sentence) -> None:
+        for wanted, given in zip(self.layer.read(truth), self.layer.read(guess), strict=True):
+            if wanted != UNANNOTATED:
+                self.words += 1
+                self.guessed += given != UNANNOTATED
+                self.right += given == wanted
 
 
 class _Arc(NamedTuple):

@@ -17,6 +17,10 @@ LENGTH_BINS = ((1, 10), (11, 20), (21, 30), (31, 40), (41, 50), (51, None))
 """Sentence lengths, in words with punctuation, that `Scores.by_length` reports together."""
 
 
+def _title(layer: str) -> str:
+    return layer.upper() if layer in ("upos", "xpos") else layer
+
+
 def _percent(part: int, whole: int) -> float:
     return 100.0 * part / whole if whole else 0.0
 
@@ -88,6 +92,23 @@ class LengthScores(Attachment):
         return Attachment.as_dict(self) | {"sentences": self.sentences}
 
 
+@dataclass(frozen=True, slots=True)
+class LayerScores:
+    """How many words have the right value of a layer, such as UPOS, of those that the gold standard annotates."""
+
+    words: int
+    right: int
+
+    @property
+    def accuracy(self) -> float:
+        """Words with the right value, in percent."""
+        return _percent(self.right, self.words)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {"accuracy": self.accuracy, "words": self.words}
+
+
 class SentenceCounts(NamedTuple):
     """One sentence, as the bootstrap needs it. `right_root` is None where the gold standard has no scored root."""
 
@@ -119,6 +140,13 @@ class Scores(Attachment):
     """Sentences left out because none of their words is scored."""
     untagged_words: int
     """Words without UPOS that the punctuation rule `upos` had to take for words, and so are scored."""
+    layers: dict[str, LayerScores]
+    """The layers that both sides have, by name, over all words, punctuation included."""
+
+    @property
+    def upos(self) -> float | None:
+        """UPOS accuracy over all words, in percent; None where one side has no tags."""
+        return self.layers["upos"].accuracy if "upos" in self.layers else None
 
     @property
     def sentences(self) -> int:
@@ -156,6 +184,8 @@ class Scores(Attachment):
     def as_dict(self) -> dict[str, Any]:
         """Everything but the counts of single sentences as plain values, ready for JSON."""
         return Attachment.as_dict(self) | {
+            "upos": self.upos,
+            "layers": {name: scores.as_dict() for name, scores in self.layers.items()},
             "exact_match": self.exact_match,
             "unlabelled_exact_match": self.unlabelled_exact_match,
             "root_accuracy": self.root_accuracy,
@@ -172,6 +202,12 @@ class Scores(Attachment):
             "by_length": {name: scores.as_dict() for name, scores in self.by_length.items()},
         }
 
+    @property
+    def brief(self) -> str:
+        """UAS, LAS and the accuracy of layers, for a model card."""
+        tags = "".join(f", {_title(name)} {scores.accuracy:.1f}" for name, scores in self.layers.items())
+        return f"UAS {self.uas:.1f}, LAS {self.las:.1f}{tags}"
+
     def __str__(self) -> str:
         remarks = {
             f"{self.punctuation_words:,} punctuation left out": self.punctuation_words,
@@ -180,9 +216,10 @@ class Scores(Attachment):
             f"{counted(self.empty_sentences, 'sentence')} with nothing to score left out": self.empty_sentences,
             f"{counted(self.untagged_words, 'word')} without UPOS scored": self.untagged_words,
         }
+        tags = "".join(f"  {_title(name)} {scores.accuracy:.1f}" for name, scores in self.layers.items())
         notes = "".join(f"; {remark}" for remark, count in remarks.items() if count)
         return (
-            f"UAS {self.uas:.1f}  LAS {self.las:.1f}  label accuracy {self.label_accuracy:.1f}"
+            f"UAS {self.uas:.1f}  LAS {self.las:.1f}{tags}  label accuracy {self.label_accuracy:.1f}"
             f"  exact match {self.exact_match:.1f}  root {self.root_accuracy:.1f}"
             f"  ({counted(self.words, 'word')}, {counted(self.sentences, 'sentence')}{notes})"
         )

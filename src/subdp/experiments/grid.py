@@ -109,8 +109,16 @@ class Result:
         """Words with the right head and label, in percent."""
         return self._percent(split, "right_arcs")
 
+    def upos(self, split: Split) -> float | None:
+        """Words with the right UPOS, punctuation included, in percent; None where no tags were predicted."""
+        found: float | None = self.made.get("upos", {}).get(split)
+        return found
+
     def __str__(self) -> str:
-        scores = [f"{split} UAS {self.uas(split):.1f} LAS {self.las(split):.1f}" for split in self.counts]
+        scores = []
+        for split in self.counts:
+            tags = "" if (upos := self.upos(split)) is None else f" UPOS {upos:.1f}"
+            scores.append(f"{split} UAS {self.uas(split):.1f} LAS {self.las(split):.1f}{tags}")
         return f"{self.cell.language}  {self.cell.system.name}  seed {self.cell.seed}  {'  '.join(scores)}"
 
     def _percent(self, split: Split, what: str) -> float:

@@ -1,6 +1,6 @@
 """What an experiment found, as Markdown, LaTeX, CSV and a figure.
 
-A table has a row for each system and a column for each language, UAS and LAS one below the other, mean ± standard
+A table has a row for each system and a column for each language, one for each metric, mean ± standard
 deviation over seeds. matplotlib (the extra `plot`) is imported only to draw. Imports no torch.
 """
 
@@ -29,7 +29,7 @@ PAPER = {
 """UAS and LAS of the paper's SubDP on the test sets of UD 2.2, with XLM-R and CRISS, five seeds."""
 _PAPER_NAME = "SubDP of the paper (XLM-R, CRISS)"
 _PAPER_NOTE = "The paper's Arabic and Hindi are PADT and HDTB; where those are missing, ours are one half of PUD."
-_METRICS = ("UAS", "LAS")
+_METRICS = ("UAS", "LAS", "UPOS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,17 @@ class Table:
         """The mean and spread over seeds of every system in every language."""
         values: dict[tuple[str, str, str], list[float]] = {}
         for result in results:
-            for metric, value in zip(_METRICS, (result.uas(split), result.las(split)), strict=True):
-                values.setdefault((metric, result.cell.system.name, result.cell.language), []).append(value)
+            for metric, value in zip(_METRICS, (result.uas(split), result.las(split), result.upos(split)), strict=True):
+                if value is not None:
+                    values.setdefault((metric, result.cell.system.name, result.cell.language), []).append(value)
         languages = tuple(language for language in LANGUAGES if any(key[2] == language for key in values))
         systems = tuple(dict.fromkeys(result.cell.system.name for result in results))
         return cls(split, languages, systems, {key: spread(found) for key, found in values.items()})
+
+    @property
+    def metrics(self) -> list[str]:
+        """Those that any system has a score in: UPOS only where tags are predicted."""
+        return [metric for metric in _METRICS if any(key[0] == metric for key in self.scores)]
 
     def mean(self, metric: str, system: str) -> float | None:
         """The mean over all languages, if the system has a score in each."""
@@ -100,7 +106,7 @@ def markdown(name: ExperimentName, results: Sequence[Result], splits: Sequence[S
     parts = [f"# {name}\n\n{_about(results)}"]
     for split in splits:
         table = Table.of(results, split)
-        for metric in _METRICS:
+        for metric in table.metrics:
             rows = [*table.rows(metric), *_paper_rows(name, split, metric, table.languages)]
             lines = [["", *table.languages, "mean"], ["---"] * (len(table.languages) + 2), *rows]
             parts.append("\n".join([f"## {metric}, {split}\n", *(f"| {' | '.join(line)} |" for line in lines)]))
@@ -120,7 +126,7 @@ def latex(name: ExperimentName, results: Sequence[Result], splits: Sequence[Spli
     for split in splits:
         table = Table.of(results, split)
         columns = len(table.languages) + 1
-        for metric in _METRICS:
+        for metric in table.metrics:
             rows = [*table.rows(metric), *_paper_rows(name, split, metric, table.languages)]
             head = " & ".join([f"{metric} ({split})", *table.languages, "mean"])
             body = [
@@ -135,18 +141,19 @@ def table_csv(results: Sequence[Result]) -> str:
     """A line for each cell and split."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["language", "system", "seed", "split", "uas", "las", "epochs", "seconds", "encoder"])
+    writer.writerow(["language", "system", "seed", "split", "uas", "las", "upos", "epochs", "seconds", "encoder"])
     for result in results:
         cell, made = result.cell, result.made
         for split in result.counts:
-            scores = [f"{result.uas(split):.3f}", f"{result.las(split):.3f}"]
+            upos = result.upos(split)
+            scores = [f"{result.uas(split):.3f}", f"{result.las(split):.3f}", "" if upos is None else f"{upos:.3f}"]
             how = [made.get("epochs"), round(made.get("seconds", 0)), made.get("encoder")]
             writer.writerow([cell.language, cell.system.name, cell.seed, split, *scores, *how])
     return text.getvalue()
 
 
 def _paper_rows(name: ExperimentName, split: Split, metric: str, languages: Sequence[str]) -> list[list[str]]:
-    if name != "transfer" or split != "test":
+    if name != "transfer" or split != "test" or metric == "UPOS":
         return []
     values = [PAPER[language][_METRICS.index(metric)] for language in languages]
     return [[_PAPER_NAME, *(f"{value:.1f}" for value in values), f"{fmean(values):.1f}"]]
@@ -185,9 +192,9 @@ def draw(name: ExperimentName, table: Table, about: str) -> bytes:
     """A PNG: curves over the number of pairs for `bitext-size`, bars by language for all else."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 7), layout="constrained")
+    figure = Figure(figsize=(10, 3.5 * len(table.metrics)), layout="constrained")
     figure.suptitle(about, fontsize=9)
-    for axes, metric in zip(figure.subplots(2, 1), _METRICS, strict=True):
+    for axes, metric in zip(figure.subplots(len(table.metrics), 1), table.metrics, strict=True):
         axes.set_ylabel(f"{metric}, {table.split}")
         axes.grid(axis="y", alpha=0.3)
         if name == "bitext-size":

@@ -3,37 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
+from subdp.corpus.layers import find_layer
 from subdp.network.prediction import Prediction
+from subdp.projection.substructures import LABELS, SUBSTRUCTURES, Inventory
 
+_Row: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.float32]]"
 _WORTH_SHOWING = 0.05  # A rival less probable than this is noise to a person.
 _RIVALS = 2
 
 
-def confidences(found: Prediction, label_names: Sequence[str]) -> list[str]:
-    """For each word: `HeadProb` and `LabelProb` of what was chosen, `HeadAlt` and `LabelAlt` of its rivals, if any.
+def confidences(found: Prediction, inventory: Inventory) -> list[str]:
+    """For each word the probability of what was chosen and of its rivals, if any.
 
-    >>> "HeadProb=0.93|LabelProb=0.88|HeadAlt=4:0.06".count("|")
-    2
+    `HeadProb`, `LabelProb` and, for every layer, `UPOSProb` and the like; rivals in `HeadAlt`, `LabelAlt`, `UPOSAlt`.
     """
+    labels = inventory[LABELS.name]
+    layers = [(find_layer(name).title, name) for name in found.tags if name not in SUBSTRUCTURES]
     result = []
-    for word, (head, label) in enumerate(zip(found.heads, found.labels, strict=True), 1):
-        arcs, labels = found.arcs[word], found.label_probabilities[word - 1]
-        parts = [f"HeadProb={arcs[head]:.3f}", f"LabelProb={labels[label]:.3f}"]
+    for word, head in enumerate(found.heads, 1):
+        arcs = found.arcs[word]
         heads = [other for other in _likeliest(arcs) if other not in (head, word)]
-        names = [other for other in _likeliest(labels) if other != label]
-        if heads:
-            parts.append("HeadAlt=" + ",".join(f"{other}:{arcs[other]:.3f}" for other in heads[:_RIVALS]))
-        if names:
-            parts.append(
-                "LabelAlt=" + ",".join(f"{label_names[other]}:{labels[other]:.3f}" for other in names[:_RIVALS])
-            )
-        result.append("|".join(parts))
+        rows = [
+            ("Head", f"{arcs[head]:.3f}", [f"{other}:{arcs[other]:.3f}" for other in heads[:_RIVALS]]),
+            ("Label", *_of_values(found.label_probabilities[word - 1], found.labels[word - 1], labels)),
+        ]
+        for title, name in layers:
+            share, value = found.tag_probabilities[name][word - 1], found.tags[name][word - 1]
+            rows.append((title, *_of_values(share, value, inventory[name])))
+        notes = [f"{title}Prob={probability}" for title, probability, _ in rows]
+        notes += [f"{title}Alt={','.join(rivals)}" for title, _, rivals in rows if rivals]
+        result.append("|".join(notes))
     return result
 
 
-def _likeliest(probabilities: np.ndarray[tuple[int], np.dtype[np.float32]]) -> list[int]:
+def _of_values(share: _Row, chosen: int, names: Sequence[str]) -> tuple[str, list[str]]:
+    """The probability of a value, and its rivals with theirs."""
+    rivals = [other for other in _likeliest(share) if other != chosen][:_RIVALS]
+    return f"{share[chosen]:.3f}", [f"{names[other]}:{share[other]:.3f}" for other in rivals]
+
+
+def _likeliest(probabilities: _Row) -> list[int]:
     order = np.argsort(-probabilities, kind="stable").tolist()
     return [index for index in order if probabilities[index] >= _WORTH_SHOWING]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -10,65 +10,115 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from subdp.corpus.layers import UNANNOTATED
+from subdp.corpus.treebank import Sentence
 from subdp.decoding.decode import decode_batch
+from subdp.decoding.labels import labels_with_tags
 from subdp.encoder.batch import Batcher, Words, batches, chunks
 from subdp.encoder.threads import side_by_side
 from subdp.network.biaffine import Biaffine
 from subdp.network.scorers import HeadScores, PairScores, Scored
+from subdp.projection.substructures import LABELS, Inventory
 
 Floats = npt.NDArray[np.float32]
 
 _BATCH_WORDS = {"cpu": 1000}  # Words, with padding, in one pass.
 _OTHER_BATCH_WORDS = 8000
 _CHUNK = 8  # Batches read ahead, so that sentences of like length go through the network together.
+_Item = TypeVar("_Item", bound=Sized)
 _Result = TypeVar("_Result")
+
+UPOS = "upos"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
-    """The best tree of a sentence of n words, with the probabilities that it was chosen from.
+    """The best tree of a sentence of n words and its tags, with the probabilities that they were chosen from.
 
-    Shape: heads, labels [n] (numbers of heads and of labels); arcs [n+1, n+1], P(head | dependent); label_probabilities
-    [n, L], P(label | chosen head → dependent); words [n, K] for each substructure of words, P(value | word).
+    Shape: heads, labels [n] (numbers of heads and of labels); tags [n] for each substructure of words, numbers of its
+    values; arcs [n+1, n+1], P(head | dependent); label_probabilities [n, L], P(label | chosen head → dependent);
+    tag_probabilities [n, K] for each substructure of words, P(value | word).
     """
 
     heads: tuple[int, ...]
     labels: tuple[int, ...]
+    tags: Mapping[str, tuple[int, ...]]
     arcs: Floats
     label_probabilities: Floats
-    words: Mapping[str, Floats]
+    tag_probabilities: Mapping[str, Floats]
 
 
 def predict(
-    network: Biaffine, sentences: Iterable[Words], batcher: Batcher, root_label: int | None
+    network: Biaffine, sentences: Iterable[Sentence], batcher: Batcher, inventory: Inventory, *, retag: bool = False
 ) -> Iterator[Prediction]:
-    """The best tree of every sentence; `root_label` is given to the root and to no other word."""
+    """The best tree of every sentence, and its tags.
 
-    def of_batch(scored: Scored, lengths: list[int]) -> list[Prediction]:
+    The label `root` goes to the root and to no other word. Where the network predicts UPOS, `punct` goes to words
+    tagged PUNCT and to no others, and a word with letters is not PUNCT; a UPOS that a sentence has already stays,
+    unless it is to be `retag`ged.
+    """
+    values = inventory.get(UPOS, ())
+    root, punct = (_number(inventory[LABELS.name], name) for name in ("root", "punct"))
+    tagged_punct = _number(values, "PUNCT")
+
+    def of_batch(scored: Scored, chosen: Sequence[Sentence]) -> list[Prediction]:
         arcs = scored.arcs.cpu().numpy()
-        heads = decode_batch(arcs, lengths)
+        heads = decode_batch(arcs, [len(sentence) for sentence in chosen])
         padded = torch.zeros(scored.mask.shape, dtype=torch.long)
         for row, tree in enumerate(heads):
             padded[row, 1 : len(tree) + 1] = torch.tensor(tree)
         padded = padded.to(scored.arcs.device)
         labels = scored.labels.at(padded)
-        if root_label is not None:
-            names = torch.arange(labels.shape[-1], device=labels.device) == root_label
-            labels = labels.masked_fill(names != (padded == 0)[..., None], -torch.inf).log_softmax(-1)
+        roots = padded == 0
+        if root is not None:
+            names = torch.arange(labels.shape[-1], device=labels.device) == root
+            labels = labels.masked_fill(names != roots[..., None], -torch.inf).log_softmax(-1)
+        tags = {name: scores.cpu().numpy() for name, scores in scored.words().items()}
+        best = {name: scores.argmax(-1) for name, scores in tags.items()}
+        if UPOS in tags:
+            allowed = tags[UPOS] + _allowed(chosen, values, tags[UPOS].shape, retag=retag)
+            found = labels_with_tags(labels.cpu().numpy(), allowed, roots.cpu().numpy(), punct, tagged_punct)
+            best_labels, best[UPOS] = found
+        else:
+            best_labels = labels.argmax(-1).cpu().numpy()
         probabilities = labels.exp().cpu().numpy()
-        words = {name: scores.exp().cpu().numpy() for name, scores in scored.words().items()}
+        shares = {name: np.exp(scores) for name, scores in tags.items()}
         return [
             Prediction(
                 tree,
-                tuple(probabilities[row, 1 : len(tree) + 1].argmax(-1).tolist()),
+                tuple(best_labels[row, inside].tolist()),
+                {name: tuple(numbers[row, inside].tolist()) for name, numbers in best.items()},
                 np.exp(arcs[row, : len(tree) + 1, : len(tree) + 1]),
-                probabilities[row, 1 : len(tree) + 1],
-                {name: values[row, 1 : len(tree) + 1] for name, values in words.items()},
+                probabilities[row, inside],
+                {name: share[row, inside] for name, share in shares.items()},
             )
             for row, tree in enumerate(heads)
+            for inside in [slice(1, len(tree) + 1)]
         ]
 
-    return _in_order(network, sentences, batcher, of_batch)
+    return _in_order(network, sentences, lambda sentence: sentence.words, batcher, of_batch)
+
+
+def _number(names: Sequence[str], name: str) -> int | None:
+    return names.index(name) if name in names else None
+
+
+def _allowed(sentences: Sequence[Sentence], values: Sequence[str], size: tuple[int, ...], *, retag: bool) -> Floats:
+    """0 for every UPOS that a word may have, −inf for the others. Shape: [B, N+1, K]."""
+    numbers = {value: number for number, value in enumerate(values)}
+    punct = numbers.get("PUNCT")
+    allowed = np.zeros(size, np.float32)
+    for row, sentence in enumerate(sentences):
+        for word, (form, tag) in enumerate(zip(sentence.words, sentence.upos, strict=True), 1):
+            if tag != UNANNOTATED and not retag:
+                if tag in numbers:
+                    allowed[row, word] = -np.inf
+                    allowed[row, word, numbers[tag]] = 0
+                elif punct is not None:
+                    allowed[row, word, punct] = -np.inf
+            elif punct is not None and any(map(str.isalpha, form)):
+                allowed[row, word, punct] = -np.inf
+    return allowed
 
 
 def distributions(network: Biaffine, sentences: Iterable[Words], batcher: Batcher) -> Iterator[dict[str, Floats]]:
@@ -77,7 +127,7 @@ def distributions(network: Biaffine, sentences: Iterable[Words], batcher: Batche
     Shape: as in `projection/substructures.py`.
     """
 
-    def of_batch(scored: Scored, lengths: list[int]) -> list[dict[str, Floats]]:
+    def of_batch(scored: Scored, chosen: Sequence[Words]) -> list[dict[str, Floats]]:
         found: dict[str, Floats] = {}
         square = {name for name, part in scored.parts.items() if isinstance(part, HeadScores | PairScores)}
         for name, part in scored.parts.items():
@@ -90,10 +140,10 @@ def distributions(network: Biaffine, sentences: Iterable[Words], batcher: Batche
                 name: values[row, : n + 1, : n + 1] if name in square else values[row, : n + 1]
                 for name, values in found.items()
             }
-            for row, n in enumerate(lengths)
+            for row, n in enumerate(map(len, chosen))
         ]
 
-    return _in_order(network, sentences, batcher, of_batch)
+    return _in_order(network, sentences, lambda words: words, batcher, of_batch)
 
 
 def chunk_words(device: torch.device) -> int:
@@ -103,21 +153,22 @@ def chunk_words(device: torch.device) -> int:
 
 def _in_order(
     network: Biaffine,
-    sentences: Iterable[Words],
+    sentences: Iterable[_Item],
+    words_of: Callable[[_Item], Words],
     batcher: Batcher,
-    of_batch: Callable[[Scored, list[int]], list[_Result]],
+    of_batch: Callable[[Scored, Sequence[_Item]], list[_Result]],
 ) -> Iterator[_Result]:
     device = network.device
     for chunk in chunks(sentences, chunk_words(device)):
         results: list[Any] = [None] * len(chunk)
 
-        def run(indices: list[int], chunk: list[Words] = chunk, results: list[Any] = results) -> None:
+        def run(indices: list[int], chunk: list[_Item] = chunk, results: list[Any] = results) -> None:
             chosen = [chunk[index] for index in indices]
             with torch.inference_mode():
-                found = of_batch(network(batcher(chosen)), [len(words) for words in chosen])
+                found = of_batch(network(batcher([words_of(item) for item in chosen])), chosen)
             for index, result in zip(indices, found, strict=True):
                 results[index] = result
 
         words = chunk_words(device) // _CHUNK
-        side_by_side(run, batches([len(sentence) for sentence in chunk], words, seed=0), device)
+        side_by_side(run, batches([len(item) for item in chunk], words, seed=0), device)
         yield from results

@@ -13,37 +13,59 @@ import torch
 
 from subdp.alignment.aligner import Aligner
 from subdp.corpus.bitext import Pair
+from subdp.corpus.draft import upos_of
+from subdp.corpus.layers import UNANNOTATED
 from subdp.corpus.treebank import Sentence
 from subdp.encoder.batch import Batcher, Words
 from subdp.network.biaffine import Biaffine
 from subdp.network.confidence import confidences
-from subdp.network.prediction import distributions, predict
+from subdp.network.prediction import UPOS, Prediction, distributions, predict
 from subdp.projection.silver import SilverPair, SilverStore
 from subdp.projection.soft_tree import SoftTree
-from subdp.projection.substructures import LABELS, Inventory, of_kind
+from subdp.projection.substructures import LABELS, SUBSTRUCTURES, Inventory, of_kind
 
 
 @dataclass(frozen=True, slots=True)
 class ParseUnit:
-    """Gives sentences their trees, with probabilities and rivals in MISC if asked; all else of them stays."""
+    """Gives sentences their trees and tags, with probabilities and rivals in MISC if asked; all else stays.
+
+    A UPOS that a sentence has already stays too, unless `retag` is set. A parser that predicts no UPOS leaves the tags
+    that a word's characters tell.
+    """
 
     network: Biaffine
     batcher: Batcher
     inventory: Inventory
     confidence: bool = False
+    retag: bool = False
 
     def __call__(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         names = self.inventory[LABELS.name]
-        root = names.index("root") if "root" in names else None
-        predictions = predict(self.network, (sentence.words for sentence in sentences), self.batcher, root)
+        predictions = predict(self.network, sentences, self.batcher, self.inventory, retag=self.retag)
         return [
             sentence.with_tree(
                 found.heads,
                 [names[label] for label in found.labels],
-                misc=confidences(found, names) if self.confidence else None,
+                layers=self._layers(sentence, found),
+                misc=confidences(found, self.inventory) if self.confidence else None,
             )
             for sentence, found in zip(sentences, predictions, strict=True)
         ]
+
+    def _layers(self, sentence: Sentence, found: Prediction) -> dict[str, Sequence[str]]:
+        """The values of every layer that is predicted."""
+        layers: dict[str, Sequence[str]] = {
+            name: [self.inventory[name][value] for value in values]
+            for name, values in found.tags.items()
+            if name not in SUBSTRUCTURES
+        }
+        tags = layers.get(UPOS)
+        if tags is None:
+            tags = [upos_of(word) for word in sentence.words]
+        if not self.retag or UPOS not in layers:
+            own = zip(sentence.upos, tags, strict=True)
+            tags = [tag if before == UNANNOTATED else before for before, tag in own]
+        return {**layers, UPOS: tags}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from subdp.corpus.bitext_rows import table_rows
-from subdp.corpus.draft import draft, read_sentences, upos_of
+from subdp.corpus.draft import draft, read_sentences
+from subdp.corpus.layers import find_layer
 from subdp.corpus.treebank import Sentence
 from subdp.corpus.words import words_function
 from subdp.support.engine import Engine, LocalEngine
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 AnnotateFormat = Literal["text", "words", "conllu", "bitext"]
 Order = Literal["document", "doubt"]
 
-_OURS = ("HeadProb=", "LabelProb=", "HeadAlt=", "LabelAlt=")
+_CERTAINTIES = ("HeadProb=", "LabelProb=")
 _LEAST = 0.0005  # MISC has three digits: what is written as 0.000 is less probable than this.
 
 
@@ -39,14 +40,22 @@ def annotate(
     format: AnnotateFormat | None = None,
     tokenizer: str = "unicode",
     order: Order = "document",
+    source_language: str = "en",
+    retag: bool = False,
     engine: Engine | None = None,
 ) -> Iterator[Sentence]:
-    """Sentences with trees, probabilities and rivals in MISC and a comment `# doubt = …`, in the order asked for."""
-    sentences = (_complete(sentence, number) for number, sentence in enumerate(_read(source, format, tokenizer), 1))
+    """Sentences with trees, tags, probabilities and rivals in MISC and a comment `# doubt = …`, in the order asked for.
+
+    The translation in a bitext of another `source_language` becomes a comment `# text_fr = …`, as UD has it.
+    """
+    keys = _confidence_keys(parser.layers)
+    read = _read(source, format, tokenizer, source_language)
+    sentences = (_complete(sentence, number, keys) for number, sentence in enumerate(read, 1))
 
     def parsed() -> Iterator[Sentence]:
         with progress("annotating", None, "sentences") as advance:
-            for sentence in parser.parse(sentences, confidence=True, engine=engine or LocalEngine()):
+            drafts = parser.parse(sentences, confidence=True, retag=retag, engine=engine or LocalEngine())
+            for sentence in drafts:
                 yield _with_comment(sentence, f"# doubt = {doubt(sentence):.3f}")
                 advance(1)
 
@@ -57,7 +66,7 @@ def doubt(sentence: Sentence) -> float:
     """How unsure the parser was of an annotated sentence: the mean over its words of −log(HeadProb · LabelProb)."""
     total = 0.0
     for _, columns in _rows(sentence):
-        found = dict(item.split("=", 1) for item in columns[9].split("|") if item.startswith(_OURS[:2]))
+        found = dict(item.split("=", 1) for item in columns[9].split("|") if item.startswith(_CERTAINTIES))
         if len(found) < 2:
             hint = "`subdp annotate` and `subdp parse --confidence` write it"
             raise SubdpError("a word without HeadProb and LabelProb", where=sentence.sent_id, hint=hint)
@@ -65,10 +74,10 @@ def doubt(sentence: Sentence) -> float:
     return total / len(sentence)
 
 
-def _read(source: str, format: AnnotateFormat | None, tokenizer: str) -> Iterator[Sentence]:
+def _read(source: str, format: AnnotateFormat | None, tokenizer: str, source_language: str) -> Iterator[Sentence]:
     """The sentences to annotate; of a bitext the target side."""
     if format == "bitext" or (format is None and name_of(source).removesuffix(".gz").endswith(".tsv")):
-        sentences = _targets(source, tokenizer)
+        sentences = _targets(source, tokenizer, source_language)
     else:
         sentences = read_sentences(source, format, tokenizer)
     count = 0
@@ -78,22 +87,26 @@ def _read(source: str, format: AnnotateFormat | None, tokenizer: str) -> Iterato
         raise SubdpError("there is no sentence to annotate", where=name_of(source))
 
 
-def _targets(source: str, tokenizer: str) -> Iterator[Sentence]:
+def _targets(source: str, tokenizer: str, source_language: str) -> Iterator[Sentence]:
     """The target sentences of a file of pairs, numbered by their lines, with the source sentence as a comment."""
     cut = words_function(tokenizer)
     for line, other, text in table_rows(source, "auto", None, Counter()):
         if words := cut(text):
             translation = unicodedata.normalize("NFC", " ".join(other.split()))
-            yield _with_comment(draft(text, words, str(line)), f"# translation = {translation}")
+            yield _with_comment(draft(text, words, str(line)), f"# text_{source_language} = {translation}")
 
 
-def _complete(sentence: Sentence, number: int) -> Sentence:
-    """The sentence with what `udvalidate` wants and it may lack: an id, its text, tags; without older confidences."""
-    lines, tags = sentence.conllu.split("\n"), list(sentence.upos)
-    for word, (at, columns) in enumerate(_rows(sentence)):
-        if columns[3] == "_":
-            columns[3] = tags[word] = upos_of(columns[1])
-        kept = [item for item in columns[9].split("|") if not item.startswith(_OURS)]
+def _confidence_keys(layers: Sequence[str]) -> set[str]:
+    """The keys of MISC in which a parser tells how sure it is."""
+    titles = ("Head", "Label", *(find_layer(name).title for name in ("upos", *layers)))
+    return {f"{title}{what}" for title in titles for what in ("Prob", "Alt")}
+
+
+def _complete(sentence: Sentence, number: int, keys: set[str]) -> Sentence:
+    """The sentence with what `udvalidate` wants and it may lack: an id and its text; without older confidences."""
+    lines = sentence.conllu.split("\n")
+    for at, columns in _rows(sentence):
+        kept = [item for item in columns[9].split("|") if item.partition("=")[0] not in keys]
         columns[9] = "|".join(kept) or "_"
         lines[at] = "\t".join(columns)
     comments = [line for line in lines if line.startswith("#") and not line.startswith("# doubt =")]
@@ -102,7 +115,7 @@ def _complete(sentence: Sentence, number: int) -> Sentence:
     if sentence.sent_id is None:
         comments.insert(0, f"# sent_id = {number}")
     rows = [line for line in lines if not line.startswith("#")]
-    return replace(sentence, conllu="\n".join([*comments, *rows]), upos=tuple(tags))
+    return replace(sentence, conllu="\n".join([*comments, *rows]))
 
 
 def _text(lines: list[str]) -> str:

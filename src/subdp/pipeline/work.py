@@ -132,7 +132,8 @@ class Work:
             found |= scores if name == "test" else {name: scores}
         write_json(self.output / "scores.json", found)
         own = (found if self.options.test is not None else found["dev"])["subdp"]
-        return f"UAS {own['uas']:.1f}, LAS {own['las']:.1f}, with the encoder {source.encoder.name}"
+        tags = f", UPOS {own['upos']:.1f}" if "upos" in own else ""
+        return f"UAS {own['uas']:.1f}, LAS {own['las']:.1f}{tags}, with the encoder {source.encoder.name}"
 
     def bitext(self, number: int) -> Bitext:
         """The pairs that were kept, with the report of those that were not."""
@@ -177,9 +178,12 @@ class Work:
 
 def as_values(scores: Scores) -> dict[str, Any]:
     """What `scores.json` says of a parser on a gold set."""
+    layers = {name: found.accuracy for name, found in scores.layers.items() if name != "upos"}
     return {
         "uas": scores.uas,
         "las": scores.las,
+        **({} if scores.upos is None else {"upos": scores.upos}),
+        **({"layers": layers} if layers else {}),
         "label_accuracy": scores.label_accuracy,
         "words": scores.words,
         "sentences": scores.sentences,

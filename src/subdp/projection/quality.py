@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from subdp.projection.silver import Silver
 from subdp.projection.soft_tree import project
+from subdp.projection.substructures import of_kind
 
 _WORST = 10
 
@@ -20,7 +21,7 @@ class PairQuality:
     """One projected sentence, everything summed over its words; `linked` counts words with an alignment link.
 
     `kept` is the mass that did not go to NULL, `self_loops` the part of it on arcs from a word to itself, `entropy` in
-    bits.
+    bits; `layers` has the mass that is kept of each substructure of words.
     """
 
     source: str
@@ -30,6 +31,7 @@ class PairQuality:
     kept: float
     self_loops: float
     entropy: float
+    layers: Mapping[str, float]
 
     @property
     def useful(self) -> float:
@@ -49,6 +51,7 @@ def pair_qualities(silver: Silver) -> Iterable[PairQuality]:
             kept=float(tree.coverage.sum()),
             self_loops=tree.self_loop_mass,
             entropy=float(tree.entropy.sum()),
+            layers={name: float(tree.distributions[name].sum()) for name in of_kind(silver.inventory, "word")},
         )
 
 
@@ -61,6 +64,10 @@ def summary(pairs: Sequence[PairQuality]) -> dict[str, Any]:
         "target_words": words,
         "linked": sum(pair.linked for pair in pairs) / words,
         "coverage": sum(pair.kept for pair in pairs) / words,
+        "layers": {
+            name: {"coverage": sum(pair.layers.get(name, 0.0) for pair in pairs) / words}
+            for name in dict.fromkeys(name for pair in pairs for name in pair.layers)
+        },
         "self_loop_mass": sum(pair.self_loops for pair in pairs) / words,
         "entropy_bits": sum(pair.entropy for pair in pairs) / words,
         "worst": [

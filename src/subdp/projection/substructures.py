@@ -9,7 +9,9 @@ are enough. For a sentence of T words, [dependent, head] and ROOT 0 as everywher
     word   [T+1, values]       Σ_i A_ts[p,i] · P1(k | i)                              is lost
 
 The kind decides how the network scores a substructure (`network/scorers.py`), how it is carried (`carry`), and its loss
-(`training/losses.py`); the description adds its name and how it is read from annotated sentences. Numpy only.
+(`training/losses.py`); the description adds its name and how it is read from annotated sentences. Arcs and labels are
+described here; every layer of words that CoNLL-U has (`corpus/layers.py`: upos, xpos, feats:Case, misc:NE) is a
+substructure of the kind word under the layer's name. Numpy only.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from subdp.corpus.layers import NONE, UNANNOTATED, broken_bio, find_layer, is_bio
 from subdp.corpus.treebank import Sentence
 from subdp.projection.operators import Array, project_arcs, project_labels, project_tags
 from subdp.support.errors import SubdpError
@@ -27,9 +30,6 @@ Kind = Literal["head", "pair", "word"]
 Inventory: TypeAlias = Mapping[str, tuple[str, ...]]
 """The values of each substructure that a parser predicts, by its name; arcs, whose values are words, have none."""
 
-UNANNOTATED = "_"
-"""What a sentence holds in place of a value that nobody annotated."""
-
 
 @dataclass(frozen=True, slots=True)
 class Substructure:
@@ -38,20 +38,18 @@ class Substructure:
     name: str
     kind: Kind
     read: Callable[[Sentence], Sequence[str]]
-    """The value at every word of an annotated sentence, `_` where there is none; of a head, its number."""
+    """The value at every word of an annotated sentence, `_` where nobody annotated it; of a head, its number."""
 
 
 ARCS = Substructure("arcs", "head", lambda sentence: [str(head) for head in sentence.heads])
 LABELS = Substructure("labels", "pair", lambda sentence: sentence.universal_labels)
 SUBSTRUCTURES = {one.name: one for one in (ARCS, LABELS)}
-"""All substructures, by name. A new one of a known kind is one more entry here and nothing else."""
+"""Substructures by name, besides the layers of CoNLL-U. A new one of a known kind is one more entry here."""
 
 
 def find_substructure(name: str) -> Substructure:
     """The substructure of that name."""
-    if name not in SUBSTRUCTURES:
-        raise SubdpError(f"there is no substructure {name!r}", hint=f"there are {', '.join(SUBSTRUCTURES)}")
-    return SUBSTRUCTURES[name]
+    return SUBSTRUCTURES[name] if name in SUBSTRUCTURES else Substructure(name, "word", find_layer(name).read)
 
 
 def of_kind(inventory: Inventory, kind: Kind) -> list[str]:
@@ -60,13 +58,31 @@ def of_kind(inventory: Inventory, kind: Kind) -> list[str]:
 
 
 def inventory_of(sentences: Sequence[Sentence], more: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
-    """The values that occur in annotated sentences: of arcs and labels, and of the other substructures named."""
+    """The values that occur in annotated sentences: of arcs and labels, and of the other substructures named.
+
+    A layer of which nothing is annotated is an error, and so are spans in BIO that do not begin with B.
+    """
     found: dict[str, tuple[str, ...]] = {ARCS.name: ()}
-    for name in (LABELS.name, *more):
+    for name in (LABELS.name, *dict.fromkeys(more)):
         read = find_substructure(name).read
         values = {value for sentence in sentences for value in read(sentence)} - {UNANNOTATED}
+        if name != LABELS.name and not values - {NONE}:
+            hint = "leave it out of what is to be predicted, or name a treebank that has it"
+            raise SubdpError(f"the treebank has no {name}", hint=hint)
+        if is_bio(sorted(values)):
+            _check_bio(name, sentences)
         found[name] = tuple(sorted(values))
     return found
+
+
+def _check_bio(name: str, sentences: Sequence[Sentence]) -> None:
+    read = find_substructure(name).read
+    for number, sentence in enumerate(sentences, 1):
+        values = read(sentence)
+        if (place := broken_bio(values)) is not None:
+            where = sentence.sent_id or f"sentence {number}"
+            reason = f"word {place + 1} ({sentence.words[place]!r}) has {name} {values[place]}, which continues nothing"
+            raise SubdpError(reason, where=where, hint=f"a span begins with B-{values[place][2:]}")
 
 
 def merged(inventories: Iterable[Inventory]) -> dict[str, tuple[str, ...]]:

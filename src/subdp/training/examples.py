@@ -57,25 +57,24 @@ class TreeExamples:
         return [len(sentence) for sentence in self.sentences]
 
     @cached_property
-    def _numbers(self) -> dict[str, dict[str, int]]:
-        """The number of every value, by substructure."""
-        return {name: {value: at for at, value in enumerate(values)} for name, values in self.inventory.items()}
+    def _gold(self) -> dict[str, list[Sequence[int]]]:
+        """What every sentence has, by substructure: heads, and the numbers of values."""
+        found: dict[str, list[Sequence[int]]] = {ARCS.name: [sentence.heads for sentence in self.sentences]}
+        for name, values in self.inventory.items():
+            if name != ARCS.name:
+                read, numbers = find_substructure(name).read, {value: at for at, value in enumerate(values)}
+                found[name] = [[numbers.get(value, UNKNOWN) for value in read(one)] for one in self.sentences]
+        return found
 
     def loss(self, network: Biaffine, indices: Sequence[int], dropout: Sequence[Tensor] = ()) -> Tensor:
         """Cross entropy of heads, of labels given the gold heads, and of tags."""
         chosen = [self.sentences[index] for index in indices]
         scored = network(self.batcher([sentence.words for sentence in chosen]), dropout)
         gold = {name: torch.full(scored.mask.shape, UNKNOWN) for name in self.inventory}
-        for row, sentence in enumerate(chosen):
+        for row, index in enumerate(indices):
             for name, values in gold.items():
-                values[row, 1 : len(sentence) + 1] = torch.tensor(self._gold(name, sentence))
+                values[row, 1 : self.lengths[index] + 1] = torch.tensor(self._gold[name][index])
         return tree_loss(scored, {name: values.to(scored.mask.device) for name, values in gold.items()})
-
-    def _gold(self, name: str, sentence: Sentence) -> Sequence[int]:
-        if name == ARCS.name:
-            return sentence.heads
-        numbers = self._numbers[name]
-        return [numbers.get(value, UNKNOWN) for value in find_substructure(name).read(sentence)]
 
 
 @dataclass(frozen=True)

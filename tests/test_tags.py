@@ -1,0 +1,191 @@
+"""Tags beside trees, from end to end on a toy language: learnt, projected, learnt again, written, scored."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from subdp.alignment.links import Alignment, write_alignments
+from subdp.cli.main import app
+from subdp.corpus.bitext import Bitext
+from subdp.corpus.treebank import Sentence, read_conllu, write_conllu
+from subdp.encoder.encoder import Encoder
+from subdp.evaluation.attachment import evaluate
+from subdp.network.model_folder import load_folder
+from subdp.parser import Parser
+from subdp.projection.quality import pair_qualities, summary
+from subdp.projection.silver import Silver
+from subdp.support.errors import SubdpError
+from subdp.support.settings import NetworkConfig, Settings, TrainConfig
+from tests.grammar import as_pair, toy_pairs
+
+SETTINGS = replace(
+    Settings.resolve(),
+    network=NetworkConfig(features=32, lstm=24, lstm_layers=2, arc=24, label=16, dropout=0.1),
+    train=TrainConfig(epochs=25, batch_words=100, lr=5e-3),
+    adapt=TrainConfig(epochs=15, batch_words=100, lr=5e-3),
+)
+TAGS = {"det": "DET", "nsubj": "NOUN", "obj": "NOUN", "root": "VERB", "advmod": "ADV", "punct": "PUNCT"}
+
+
+def tagged(tree: Sentence) -> Sentence:
+    """The tree with UPOS, an entity for every bird, and a full stop that hangs from the root."""
+    words, heads, labels = [*tree.words, "."], [*tree.heads, tree.heads.index(0) + 1], [*tree.labels, "punct"]
+    entities = ["NE=B-BIRD" if word in ("bird", "birdo") else "NE=O" for word in words]
+    return Sentence.of(words, heads=heads, labels=labels, upos=[TAGS[label] for label in labels], misc=entities)
+
+
+def untagged(sentence: Sentence) -> Sentence:
+    return Sentence.of(sentence.words)
+
+
+SOURCE = [tagged(tree) for tree, _, _ in toy_pairs(60)]
+TARGET = [tagged(tree) for _, tree, _ in toy_pairs(20, seed=9)]
+
+
+@pytest.fixture(scope="module")
+def source(tiny: Encoder) -> Parser:
+    return Parser.train(SOURCE, encoder=tiny, predict=["upos", "misc:NE"], settings=SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def silver(source: Parser, tmp_path_factory: pytest.TempPathFactory) -> Silver:
+    folder = tmp_path_factory.mktemp("silver")
+    pairs = toy_pairs(60, seed=3)
+    links = (Alignment.of([*alignment.links, (len(tree), len(tree))]) for tree, _, alignment in pairs)
+    write_alignments(links, folder / "links.txt")
+    bitext = Bitext.of([as_pair(tagged(tree), tagged(translation)) for tree, translation, _ in pairs])
+    return source.project(bitext, aligner=str(folder / "links.txt"), folder=folder / "silver")
+
+
+def test_tags_and_entities_are_learnt_beside_trees(source: Parser) -> None:
+    scores = source.evaluate([tagged(tree) for tree, _, _ in toy_pairs(20, seed=9)])
+    assert scores.upos is not None
+    assert scores.upos > 90
+    assert scores.layers["misc:NE"].accuracy > 90
+    assert scores.las > 80
+    assert "UPOS" in str(scores)
+    assert scores.as_dict()["upos"] == scores.upos
+
+
+def test_projection_carries_them_and_adapting_learns_them(source: Parser, silver: Silver) -> None:
+    found = summary(list(pair_qualities(silver)))["layers"]
+    assert found["upos"]["coverage"] == pytest.approx(1, abs=0.01)
+    adapted = source.adapt(silver, settings=SETTINGS)
+    before, after = (parser.evaluate(TARGET) for parser in (source, adapted))
+    assert before.upos is not None
+    assert after.upos is not None
+    assert after.upos > max(85, before.upos)
+    assert after.layers["misc:NE"].accuracy > 85
+
+
+def test_upos_is_predicted_by_default_where_the_treebank_has_it(tiny: Encoder) -> None:
+    short = replace(SETTINGS, train=TrainConfig(epochs=1))
+    assert Parser.train(SOURCE[:5], encoder=tiny, settings=short).layers == ("upos",)
+    assert Parser.train(map(untagged_tree, SOURCE[:5]), encoder=tiny, settings=short).layers == ()
+    with pytest.raises(SubdpError, match="the treebank has no upos"):
+        Parser.train(map(untagged_tree, SOURCE[:5]), encoder=tiny, predict=["upos"], settings=short)
+
+
+def untagged_tree(sentence: Sentence) -> Sentence:
+    return Sentence.of(sentence.words, heads=sentence.heads, labels=sentence.labels)
+
+
+def test_a_tag_that_the_input_has_stays_unless_it_is_to_be_retagged(source: Parser) -> None:
+    mixed = Sentence.of(["the", "dog", "sees", "a", "cat"], upos=["X", "_", "INTJ", "_", "_"])
+    (kept,), (new,) = source.parse([mixed]), source.parse([mixed], retag=True)
+    assert kept.upos == ("X", "NOUN", "INTJ", "DET", "NOUN")
+    assert new.upos == ("DET", "NOUN", "VERB", "DET", "NOUN")
+
+
+def test_punct_goes_to_punctuation_and_to_nothing_else(source: Parser) -> None:
+    strange = [Sentence.of(words) for words in (["...", "dog", "."], ["!", "?", "sees", "-"], ["."], ["dog"])]
+    for sentence in [*source.parse(strange), *source.parse(map(untagged, TARGET))]:
+        for word, tag, label, head in zip(sentence.words, sentence.upos, sentence.labels, sentence.heads, strict=True):
+            assert head == 0 or (label == "punct") == (tag == "PUNCT")
+            assert tag != "PUNCT" or not any(map(str.isalpha, word))
+    given = Sentence.of(["the", "dog", "sees"], upos=["PUNCT", "NOUN", "_"])
+    (parsed,) = source.parse([given])
+    assert parsed.labels[0] == "punct" or parsed.heads[0] == 0
+
+
+def test_confidences_name_tags_and_their_rivals(source: Parser) -> None:
+    (parsed,) = source.parse([Sentence.of(["dog", "unu", "hodiau", "vidas"])], confidence=True)
+    notes = [dict(item.split("=", 1) for item in line.split("\t")[9].split("|")) for line in parsed.conllu.split("\n")]
+    (soft,) = source.distributions([parsed.words])
+    for word, note in enumerate(notes, 1):
+        chosen = source.inventory["upos"].index(parsed.upos[word - 1])
+        assert float(note["UPOSProb"]) == pytest.approx(soft.distributions["upos"][word, chosen], abs=2e-3)
+        assert {"HeadProb", "LabelProb", "NEProb", "NE"} <= set(note)
+        rivals = [rival.rpartition(":") for rival in note["UPOSAlt"].split(",")] if "UPOSAlt" in note else []
+        assert all(tag != parsed.upos[word - 1] and float(share) >= 0.05 for tag, _, share in rivals)
+
+
+def test_a_saved_parser_keeps_its_layers_and_one_of_format_2_still_parses(
+    source: Parser, tiny: Encoder, tmp_path: Path
+) -> None:
+    source.save(tmp_path / "new")
+    assert Parser.load(tmp_path / "new", encoder=tiny).layers == ("upos", "misc:NE")
+    assert "upos" in (tmp_path / "new" / "README.md").read_text().lower()
+
+    trees = Parser.train(map(untagged_tree, SOURCE[:5]), encoder=tiny, settings=SETTINGS)
+    trees.save(tmp_path / "old")
+    config = json.loads((tmp_path / "old" / "config.json").read_text())
+    (tmp_path / "old" / "config.json").write_text(json.dumps({**config, "format": 2}))
+    names = json.loads((tmp_path / "old" / "labels.json").read_text())["labels"]
+    (tmp_path / "old" / "labels.json").write_text(json.dumps(names))
+    assert load_folder(tmp_path / "old").inventory == trees.inventory
+    loaded = Parser.load(tmp_path / "old", encoder=tiny)
+    assert loaded.layers == ()
+    (parsed,) = loaded.parse([Sentence.of(["the", "dog", "3", "."])])
+    assert parsed.upos == ("X", "X", "NUM", "PUNCT")
+
+
+def test_unannotated_words_are_not_scored_and_a_side_without_tags_has_no_accuracy() -> None:
+    gold = Sentence.of(["a", "b"], heads=[2, 0], labels=["x", "root"], upos=["DET", "_"])
+    system = Sentence.of(["a", "b"], heads=[2, 0], labels=["x", "root"], upos=["DET", "NOUN"])
+    assert evaluate([gold], [system]).layers["upos"].words == 1
+    assert evaluate([gold], [system]).upos == 100
+    assert evaluate([gold], [untagged_tree(system)]).upos is None
+    assert evaluate([untagged_tree(gold)], [system]).upos is None
+
+
+def test_the_command_line_trains_layers_that_are_asked_for(
+    tiny_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_conllu(SOURCE[:10], tmp_path / "train.conllu")
+    common = [
+        "--treebank",
+        str(tmp_path / "train.conllu"),
+        "--encoder",
+        str(tiny_folder),
+        "--train.epochs",
+        "1",
+        "--network.layers",
+        "1,2,3",
+    ]
+    with pytest.raises(SystemExit) as done:
+        app.meta(["train", *common, "--predict", "upos,misc:NE", "-o", str(tmp_path / "parser")])
+    assert done.value.code in (0, None)
+    assert load_folder(tmp_path / "parser").inventory["misc:NE"] == ("B-BIRD", "O")
+    with pytest.raises(SystemExit) as failed:
+        app.meta(["train", *common, "--predict", "feats:Case", "-o", str(tmp_path / "other")])
+    assert failed.value.code == 1
+    assert "the treebank has no feats:Case" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()
+
+
+def test_soft_distributions_of_tags_are_distributions(source: Parser) -> None:
+    for tree in source.distributions(sentence.words for sentence in SOURCE[:5]):
+        np.testing.assert_allclose(tree.distributions["upos"][1:].sum(-1), 1, atol=1e-3)
+        assert not tree.distributions["upos"][0].any()
+
+
+def test_what_is_written_can_be_read(source: Parser, tmp_path: Path) -> None:
+    parsed = list(source.parse(map(untagged, TARGET), confidence=True))
+    write_conllu(parsed, tmp_path / "out.conllu")
+    assert [sentence.upos for sentence in read_conllu(tmp_path / "out.conllu")] == [one.upos for one in parsed]
