@@ -1,4 +1,4 @@
-"""What an evaluation says, as values: the scores of one system, their spread over runs, the difference of two systems.
+"""The results of an evaluation: the scores of one system, their spread over runs, the difference of two systems.
 
 `subdp.evaluate` makes them; they print as one line and turn into JSON with `as_dict`. Standard library only.
 """
@@ -118,7 +118,7 @@ class Scores(Attachment):
     empty_sentences: int
     """Sentences left out because none of their words is scored."""
     untagged_words: int
-    """Words without UPOS that the punctuation rule `upos` had to take for words, and so are scored."""
+    """Words without UPOS, which the punctuation rule `upos` cannot leave out and which are therefore scored."""
 
     @property
     def sentences(self) -> int:

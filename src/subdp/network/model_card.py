@@ -28,7 +28,7 @@ def card(values: Mapping[str, Sequence[str]], encoder: Mapping[str, Any], about:
 
 
 def _history(about: Mapping[str, Any]) -> list[str]:
-    """What was done to get here, the last step first."""
+    """How the parser was made, last step first."""
     steps = []
     if trained := about.get("trained_on"):
         treebank = f" of {about['treebank']}" if "treebank" in about else ""

@@ -1,4 +1,4 @@
-"""A network run over a stream of sentences: the distributions of each, or its best tree, in the order they came."""
+"""A network run over a stream of sentences: the distributions or the best tree of each, in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float32]
 
 _BATCH_WORDS = {"cpu": 1000}  # Words, with padding, in one pass.
 _OTHER_BATCH_WORDS = 8000
-_CHUNK = 8  # Batches read ahead, so that sentences of like length go through the network together.
+_CHUNK = 8  # Batches read ahead, so that sentences of similar length go through the network together.
 _Result = TypeVar("_Result")
 
 
@@ -28,8 +28,8 @@ _Result = TypeVar("_Result")
 class Prediction:
     """The best tree of a sentence of n words, with the probabilities that it was chosen from.
 
-    Shape: heads, labels [n] (numbers of heads and of labels); arcs [n+1, n+1], P(head | dependent); label_probabilities
-    [n, L], P(label | chosen head → dependent); words [n, K] for each substructure of words, P(value | word).
+    Shape: heads, labels [n] (indices); arcs [n+1, n+1], P(head | dependent); label_probabilities
+    [n, L], P(label | chosen head → dependent); words [n, K] for each substructure of kind word, P(value | word).
     """
 
     heads: tuple[int, ...]
@@ -72,7 +72,7 @@ def predict(
 
 
 def distributions(network: Biaffine, sentences: Iterable[Words], batcher: Batcher) -> Iterator[dict[str, Floats]]:
-    """The distributions of every sentence, by substructure; ROOT's own row of heads and of words' values is empty.
+    """The distributions of every sentence, by substructure; the rows of ROOT, which has no head or tag, are zero.
 
     Shape: as in `projection/substructures.py`.
     """
@@ -97,7 +97,7 @@ def distributions(network: Biaffine, sentences: Iterable[Words], batcher: Batche
 
 
 def chunk_words(device: torch.device) -> int:
-    """How many words are read ahead: what is predicted of a sentence depends, in rounding, on those read with it."""
+    """How many words are read ahead; predictions depend, in rounding, on the sentences read together."""
     return _CHUNK * _BATCH_WORDS.get(device.type, _OTHER_BATCH_WORDS)
 
 

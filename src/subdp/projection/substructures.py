@@ -1,7 +1,7 @@
-"""What a parser predicts and projection carries: its substructures, each described once, in the list below.
+"""Substructures: what a parser predicts and projection carries, each described once in the list below.
 
-The paper projects arcs and their labels; its method carries whatever factors over words or pairs of words. Three kinds
-are enough. For a sentence of T words, [dependent, head] and ROOT 0 as everywhere:
+The paper projects arcs and their labels; its method works for whatever factors over words or pairs of words. Three
+kinds are enough. For a sentence of T words, [dependent, head] and ROOT 0 as everywhere:
 
     kind   distribution        carried through an alignment by                        mass that meets NULL
     head   [T+1, T+1]          A_ts · P1 · A_st                                       is lost
@@ -28,7 +28,7 @@ Inventory: TypeAlias = Mapping[str, tuple[str, ...]]
 """The values of each substructure that a parser predicts, by its name; arcs, whose values are words, have none."""
 
 UNANNOTATED = "_"
-"""What a sentence holds in place of a value that nobody annotated."""
+"""Stands for a missing annotation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Substructure:
     name: str
     kind: Kind
     read: Callable[[Sentence], Sequence[str]]
-    """The value at every word of an annotated sentence, `_` where there is none; of a head, its number."""
+    """The value of every word of an annotated sentence, `_` where it is missing; for arcs, the head's number."""
 
 
 ARCS = Substructure("arcs", "head", lambda sentence: [str(head) for head in sentence.heads])
@@ -60,7 +60,7 @@ def of_kind(inventory: Inventory, kind: Kind) -> list[str]:
 
 
 def inventory_of(sentences: Sequence[Sentence], more: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
-    """The values that occur in annotated sentences: of arcs and labels, and of the other substructures named."""
+    """The values that occur in annotated sentences, for labels and any other substructures named."""
     found: dict[str, tuple[str, ...]] = {ARCS.name: ()}
     for name in (LABELS.name, *more):
         read = find_substructure(name).read
