@@ -1,4 +1,4 @@
-"""The one way in which the benchmarks here time things, compare them and say what they found.
+"""How the benchmarks here time things, compare them and report the results.
 
     options = arguments(__doc__).parse_args()
     times = alternate({"subdp": ours, "conllu": theirs}, options.repeats)
@@ -175,7 +175,7 @@ def script(name: str) -> str:
 
 
 def say(text: str) -> None:
-    """Talk to the person at the terminal."""
+    """Print a message to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
@@ -190,7 +190,7 @@ def table(rows: Iterable[Sequence[str]]) -> str:
 
 
 def give(rows: Sequence[Row], as_json: bool) -> None:
-    """Print what was found."""
+    """Print the results."""
     if as_json:
         print(json.dumps([asdict(row) for row in rows], ensure_ascii=False))
     else:
