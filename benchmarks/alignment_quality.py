@@ -34,7 +34,7 @@ Scores = dict[str, AlignmentScores]  # of the dev half, of the test half, of all
 
 @dataclass(frozen=True, slots=True)
 class GoldSet:
-    """A language pair: its sentence pairs with gold links, the first `dev` of which are the dev half."""
+    """A language pair: its sentence pairs with gold links; the first `dev` pairs are the dev half."""
 
     name: str
     pairs: tuple[Pair, ...]

@@ -5,7 +5,7 @@
 What someone with supar and simalign would write to get the method: `whole.py` compares it with `subdp run`, whose
 settings it uses. It trains supar's parser on the treebank, aligns the pairs with simalign (mutual argmax), keeps the
 parser's distributions of the source sentences in memory, and trains on from the source parser with the partial cross
-entropy on what they project to, the epoch that fits a tenth of the pairs best being kept. Of subdp it uses what is not
+entropy on what they project to, keeping the epoch that fits a tenth of the pairs best. From subdp it takes what is not
 the method: reading files, settings, scores. Prints seconds by step, and the scores if there is a test set, as JSON.
 """
 

@@ -50,7 +50,7 @@ class Spread:
 class Row:
     """One comparison. `ratio` is how many times as fast as the peer we are; `aim` is the least that it should be.
 
-    `most` is what our own figure should not be above, where that is asked for too.
+    `most` is the maximum that our own figure should have, if there is one.
     """
 
     work: str
@@ -154,7 +154,7 @@ def compare(
 
 
 def named(peer: str) -> str:
-    """A peer with its version. The first word is the package's name; what is no package has none."""
+    """A peer with its version. The first word is the package's name; what is not a package has no version."""
     package, _, rest = peer.partition(" ")
     try:
         return " ".join(filter(None, (package, version(package), rest)))
@@ -180,7 +180,7 @@ def say(text: str) -> None:
 
 
 def table(rows: Iterable[Sequence[str]]) -> str:
-    """Cells as a table in Markdown, the first row its header, wide enough to be read as it is."""
+    """Cells as a table in Markdown, the first row its header, padded so that the source is readable."""
     cells = [list(row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     cells.insert(1, ["-" * width for width in widths])

@@ -97,7 +97,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--treebank", required=True)
     parser.add_argument("--bitext", nargs="+", required=True, help="one file of pairs, or two files of lines")
-    parser.add_argument("--test", required=True, help=f"gold trees, of which {TESTED} are parsed")
+    parser.add_argument("--test", required=True, help=f"gold trees; {TESTED} of them are parsed")
     parser.add_argument("--sentences", type=int, default=1000, help="of the treebank, at random; 0 for all")
     parser.add_argument("--pairs", type=int, default=2000)
     parser.add_argument("--epochs", type=int, default=5, help="of both trainings; 0 for the preset's")

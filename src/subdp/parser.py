@@ -47,7 +47,7 @@ from subdp.support.settings import NetworkConfig, Settings, as_dict
 from subdp.training.examples import Examples, SoftExamples, TreeExamples
 from subdp.training.loop import mean_loss, train
 
-_HELD_OUT = 0.1  # The share of what is adapted to that chooses the epoch instead.
+_HELD_OUT = 0.1  # The share of pairs or trees that choose the epoch and are not trained on.
 _HERE = LocalEngine()
 
 
