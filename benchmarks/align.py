@@ -8,8 +8,8 @@ simalign 0.4 is in `peers.txt`.
 
 Both aligners get the same words, model folder, layer and number of threads, and their models are loaded and warm.
 simalign takes one pair a call and computes every layer of the encoder; subdp takes pairs in batches and stops at the
-layer it reads. How much that stop is worth, a row that reads the last layer shows. As simalign matches slowly, matching
-is timed on a fifth of the pairs.
+layer it reads; a row that reads the last layer shows how much that saves. As simalign matches slowly, matching is timed
+on a fifth of the pairs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TIE = 1e-5
 
 
 def read_pairs(folder: Path, each: int) -> list[list[Pair]]:
-    """So many pairs of each language, drawn at random, the same ones every time."""
+    """This many pairs of each language, drawn at random, the same ones every time."""
     bitexts = (read_bitext(folder / "en.txt", folder / f"{language}.txt") for language in LANGUAGES)
     return [list(bitext.sample(each, seed=1)) for bitext in bitexts]
 
@@ -50,7 +50,7 @@ def word_links(links: Links, source: Encoded, target: Encoded) -> set[Link]:
 
 
 def only_a_tie(method: Method, ours: Floats, theirs: Floats, their_links: set[Link], sides: Sequence[Encoded]) -> bool:
-    """Whether other links come from similarities that differ by rounding alone.
+    """Whether the links differ only because similarities differ in rounding.
 
     Then our method finds simalign's links in simalign's similarities; for match, where equal totals may leave a choice,
     both matchings have the same total.
@@ -66,7 +66,7 @@ def only_a_tie(method: Method, ours: Floats, theirs: Floats, their_links: set[Li
 
 
 def remember_similarities(other: Any) -> list[Floats]:
-    """A list to which simalign's aligner adds the similarities of each pair from now on."""
+    """A list to which simalign's aligner appends the similarities of each pair from now on."""
     seen: list[Floats] = []
     compute = other.get_similarity
 

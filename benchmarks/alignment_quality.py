@@ -1,4 +1,4 @@
-"""How well words are aligned, by layer, method and level, against alignments made by hand: docs/alignment-results.md.
+"""How well words are aligned, by layer, method and level, against manual alignments (docs/results.md).
 
     python benchmarks/alignment_quality.py --data DIR                               # every layer from 4, every method
     python benchmarks/alignment_quality.py --data DIR --layers 7 --nulls 0 0.9 0.95 # the null threshold
@@ -6,10 +6,10 @@
 DIR has a folder for each language pair, at any depth, named en-xx: NAME.en and NAME.xx with spaces between words, line
 N translating line N, and NAME.gold with `i-j` for sure and `i?j` for possible links, from 0, English first. Where NAME
 is dev and test these are the two halves; otherwise the first half of the lines is dev. Where it is pud, gold has
-content words alone, so only links between two words that have gold links are counted.
+content words only, so only links between two words that have gold links are counted.
 
-What to use is chosen by the mean AER over the dev halves of the sets whose gold has all words; the test halves are only
-reported. For gold with content words alone, precision and recall are shown. Every sentence is encoded once.
+The default is chosen by the mean AER over the dev halves of the sets whose gold covers all words; the test halves are
+only reported. For gold with content words only, precision and recall are shown. Every sentence is encoded once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Scores = dict[str, AlignmentScores]  # of the dev half, of the test half, of all
 
 @dataclass(frozen=True, slots=True)
 class GoldSet:
-    """A language pair: its sentence pairs with gold links, the first `dev` of which are the dev half."""
+    """A language pair: its sentence pairs with gold links; the first `dev` pairs are the dev half."""
 
     name: str
     pairs: tuple[Pair, ...]
@@ -94,7 +94,7 @@ def describe(layer: int, aligner: SimilarityAligner) -> list[str]:
 
 
 def print_grid(sets: list[GoldSet], scores: list[list[Scores]], variants: list[Variant], part: str) -> list[float]:
-    """Print a row for each variant, and give its mean AER over the sets whose gold has all words."""
+    """Print a row for each variant, and return its mean AER over the sets whose gold covers all words."""
     full = [number for number, gold_set in enumerate(sets) if not gold_set.content_words]
     partial = [number for number, gold_set in enumerate(sets) if gold_set.content_words]
     rows, means = [], []

@@ -1,4 +1,4 @@
-"""How fast trees are decoded, beside other decoders.
+"""How fast trees are decoded, compared with other decoders.
 
     python benchmarks/decode.py                            # about three minutes with all of them
     python benchmarks/decode.py --scores hard --lengths 20
@@ -6,14 +6,14 @@
 Every decoder finds the best tree with a single root for the same log-probabilities, one sentence a call, the way its
 users call it; one that is not installed (`peers.txt` has them all) is left out:
 
-* ufal: the C++ decoder knows no single root; if there are more, once more with a large penalty on arcs from ROOT.
-* SuPar: best heads first; where they are no tree, `mst`, as its parsers do.
+* ufal: the C++ decoder has no single-root option; if there are several, again with a large penalty on arcs from ROOT.
+* SuPar: best heads first; where they are not a tree, `mst`, as its parsers do.
 * Stanza: `chuliu_edmonds_one_root`, as its parser does.
 
 Scores are those of a parser that is sure of most gold arcs ("trained"), of one that often errs ("weak"), and of one
 that knows nothing ("noise"): normal noise plus a margin on the arcs of a random tree with mostly short arcs, as
-log-softmax; "hard" are sentences of the trained parser whose best heads are no tree, so that the algorithm proper has
-to run. Times are CPU time on one core. Rows "in a batch" have all sentences in one call of ours, as the parser does.
+log-softmax; "hard" are sentences of the trained parser whose best heads are not a tree, so that the algorithm itself
+has to run. Times are CPU time on one core. Rows "in a batch" pass all sentences in one call, as the parser does.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def sample(kind: str, n: int, random: np.random.Generator) -> list[Matrix]:
 
 
 def import_alone(name: str, *packages: str) -> ModuleType:
-    """Import a module without running the `__init__` of the packages it needs: theirs want heavy dependencies."""
+    """Import a module without running the `__init__` of the packages it needs: those have heavy dependencies."""
     for package in packages:
         spec = importlib.util.find_spec(package)
         if spec is None:
@@ -136,7 +136,7 @@ def available() -> dict[str, Decoder]:
 
 
 def same_totals(sentences: list[Matrix], decoders: dict[str, Decoder]) -> None:
-    """Say so if another decoder finds a tree of another score than ours: then the times are not of the same work."""
+    """Report a decoder whose tree has another score than ours: its times would not be for the same work."""
     for name, decoder in decoders.items():
         worse = 0
         for scores in sentences:
@@ -148,7 +148,7 @@ def same_totals(sentences: list[Matrix], decoders: dict[str, Decoder]) -> None:
 
 
 def aims(n: int) -> dict[str, float]:
-    """How many times as fast as each we mean to be; the C++ decoder's call is too short to gain on below 20 words."""
+    """How many times as fast as each we aim to be; below 20 words the C++ decoder's call is too short to gain on."""
     return {SUPAR: 100.0, STANZA: 100.0} | ({UFAL: 3.0} if n >= 20 else {})
 
 

@@ -5,8 +5,8 @@
     python benchmarks/encode.py TREEBANK.conllu --encoder xlm-roberta-base
 
 The peer is the loop that one writes first: a sentence at a time through tokenizer and model, all hidden states.
-Features are read back in batches of 5,000 words in random order, as training does, through a store opened anew; there
-the other side is encoding and storing them.
+Features are read back in batches of 5,000 words in random order, as training does, through a newly opened store;
+this is compared with encoding and storing them.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python benchmarks/glue.py --treebank en.conllu --bitext en-de.tsv --settings run/config.toml --test de.conllu
 
-What one would write who has supar and simalign and wants the method: `whole.py` compares it with `subdp run`, whose
-settings it takes. It trains supar's parser on the treebank, aligns the pairs with simalign (mutual argmax), keeps the
+What someone with supar and simalign would write to get the method: `whole.py` compares it with `subdp run`, whose
+settings it uses. It trains supar's parser on the treebank, aligns the pairs with simalign (mutual argmax), keeps the
 parser's distributions of the source sentences in memory, and trains on from the source parser with the partial cross
-entropy on what they project to, the epoch that fits a tenth of the pairs best being kept. Of subdp it uses what is not
+entropy on what they project to, keeping the epoch that fits a tenth of the pairs best. From subdp it takes what is not
 the method: reading files, settings, scores. Prints seconds by step, and the scores if there is a test set, as JSON.
 """
 
@@ -66,7 +66,7 @@ def align(pairs: list[Pair], encoder: Encoder) -> list[Tensor]:
 
 
 def batches(supar: Supar, sides: list[tuple[str, ...]], words: int, *, shuffle: bool) -> Any:
-    """supar's batches, each with the numbers of its sentences; they can be gone through again and again."""
+    """supar's batches, each with the numbers of its sentences; they can be iterated over repeatedly."""
     data = supar.load([list(side) for side in sides], words, shuffle=shuffle)
     numbers = {id(sentence): number for number, sentence in enumerate(data.sentences)}
 
@@ -80,7 +80,7 @@ def batches(supar: Supar, sides: list[tuple[str, ...]], words: int, *, shuffle: 
 
 @torch.no_grad()
 def source_distributions(supar: Supar, pairs: list[Pair], links: list[Tensor], words: int) -> list[Silver]:
-    """What the source parser says of every source sentence."""
+    """The source parser's distributions over every source sentence."""
     found: list[Any] = [None] * len(pairs)
     supar.parser.model.eval()
     for numbers, batch in batches(supar, [pair.source for pair in pairs], words, shuffle=False)():

@@ -1,4 +1,4 @@
-"""The one way in which the benchmarks here time things, compare them and say what they found.
+"""How the benchmarks here time things, compare them and report the results.
 
     options = arguments(__doc__).parse_args()
     times = alternate({"subdp": ours, "conllu": theirs}, options.repeats)
@@ -50,7 +50,7 @@ class Spread:
 class Row:
     """One comparison. `ratio` is how many times as fast as the peer we are; `aim` is the least that it should be.
 
-    `most` is what our own figure should not be above, where that is asked for too.
+    `most` is the maximum that our own figure should have, if there is one.
     """
 
     work: str
@@ -154,7 +154,7 @@ def compare(
 
 
 def named(peer: str) -> str:
-    """A peer with its version. The first word is the package's name; what is no package has none."""
+    """A peer with its version. The first word is the package's name; what is not a package has no version."""
     package, _, rest = peer.partition(" ")
     try:
         return " ".join(filter(None, (package, version(package), rest)))
@@ -175,12 +175,12 @@ def script(name: str) -> str:
 
 
 def say(text: str) -> None:
-    """Talk to the person at the terminal."""
+    """Print a message to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def table(rows: Iterable[Sequence[str]]) -> str:
-    """Cells as a table in Markdown, the first row its header, wide enough to be read as it is."""
+    """Cells as a table in Markdown, the first row its header, padded so that the source is readable."""
     cells = [list(row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     cells.insert(1, ["-" * width for width in widths])
@@ -190,7 +190,7 @@ def table(rows: Iterable[Sequence[str]]) -> str:
 
 
 def give(rows: Sequence[Row], as_json: bool) -> None:
-    """Print what was found."""
+    """Print the results."""
     if as_json:
         print(json.dumps([asdict(row) for row in rows], ensure_ascii=False))
     else:

@@ -1,4 +1,4 @@
-"""How fast the parser trains and parses, beside supar 1.1.4 and stanza's depparse network.
+"""How fast the parser trains and parses, compared with supar 1.1.4 and stanza's depparse network.
 
     python benchmarks/parser.py TREEBANK.conllu            # about ten minutes on two cores
 

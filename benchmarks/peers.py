@@ -161,7 +161,7 @@ class Stanza:
 
 
 def load_simalign(folder: Path, methods: str, layer: int) -> Any:
-    """simalign's aligner; if it cannot be imported, the end, with a line that says what is missing."""
+    """simalign's aligner; exits with a message if it cannot be imported."""
     from transformers.utils import logging as chatter
 
     chatter.set_verbosity_error()

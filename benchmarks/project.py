@@ -1,4 +1,4 @@
-"""How fast labels are projected, on one core, beside the formula as one three-operand einsum in torch.
+"""How fast labels are projected, on one core, compared with one three-operand einsum in torch.
 
     python benchmarks/project.py
 

@@ -1,4 +1,4 @@
-"""How fast CoNLL-U is read, beside other readers.
+"""How fast CoNLL-U is read, compared with other readers.
 
     python benchmarks/read_conllu.py en_ewt-ud-train.conllu
 

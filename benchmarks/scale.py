@@ -6,8 +6,8 @@
 The bitext is made up: random words, a word's translation always the same, 10 words a sentence on average, nothing
 dropped. Three tables:
 
-* Growth. With a *small encoder of random weights* (made here; name another with --encoder), as the bundled one would
-  take hours for 100,000 pairs: the encoder's own time is no figure of ours there, whether it grows is.
+* Growth. With a *small encoder with random weights* (made here; name another with --encoder), as the bundled one would
+  take hours for 100,000 pairs: what counts is how the encoder's time grows, not the time itself.
 * Length. Sentences of one length each, to 200 words; the same small encoder.
 * Limits. The bundled encoder, few pairs. The operations of all matrix products (padding included) by the time of the
   stage, as a share of what one large matrix product reaches on as many threads; and the store's bytes by the time of

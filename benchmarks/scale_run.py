@@ -2,8 +2,8 @@
 
     python benchmarks/scale_run.py PAIRS.tsv --encoder FOLDER --folder SCRATCH [--operations]
 
-`scale.py` starts this, a process for each bitext, as the most memory that a process ever had is counted for all of it.
-The source parser has random weights: what it says is nonsense, and costs as much as sense. With `--operations`, the
+`scale.py` starts this in a process for each bitext, because peak memory is counted per process.
+The source parser has random weights: its output is nonsense, but costs as much to compute. With `--operations`, the
 matrix products of the encoder and the network are counted too, in a second pass over the same pairs.
 """
 
@@ -50,7 +50,7 @@ BATCH = 250  # sentences read back at once, to time that alone
 class Watch:
     """Seconds by stage, and the most memory in it that is the process's own (mapped files are not).
 
-    The second is looked at ten times a second, where the system tells (Linux).
+    Memory is sampled ten times a second, where the system reports it (Linux).
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Watch:
 
 
 class TimedAligner(Aligner):
-    """An aligner that knows how long it took, though its work is done bit by bit while others go on."""
+    """An aligner that adds up its own time, since it works in parts between those of others."""
 
     def __init__(self, aligner: SimilarityAligner):
         self.aligner, self.seconds = aligner, 0.0
@@ -115,7 +115,7 @@ def make_parser(encoder: Encoder, settings: Settings, folder: Path) -> Parser:
 
 
 def timed_writing() -> list[float]:
-    """A list that is given the seconds of each shard that is written from now on."""
+    """A list to which the seconds of each shard written from now on are appended."""
     taken: list[float] = []
 
     def timed(*given: Any) -> None:

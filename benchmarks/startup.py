@@ -1,9 +1,9 @@
-"""How long a command takes that has little to do, beside the commands of supar and stanza.
+"""How long a command with little to do takes, compared with the commands of supar and stanza.
 
     python benchmarks/startup.py
 
 `subdp --help` is compared with the help of the others' commands, and `subdp evaluate` on a small file with the help of
-the commands by which they score: those need a model besides, so that theirs is the least they could take.
+their scoring commands: those also need a model, so theirs is the least they could take.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def run(command: list[str]) -> None:
 
 
 def one_work(work: str, commands: dict[str, list[str]], repeats: int) -> list[Row]:
-    """Compare the commands of one work; the first calls, which read the files from disk, are not counted."""
+    """Compare the commands for one task; the first calls, which read the files from disk, are not counted."""
     ways: dict[str, Callable[[], object]] = {name: partial(run, command) for name, command in commands.items()}
     times = alternate(ways, repeats)
     return compare(work, times, aims=dict.fromkeys(commands, AIM), most=MOST_SECONDS)

@@ -1,13 +1,13 @@
-"""Every benchmark that has a peer, one after the other, and what they found in RESULTS.md: what `make bench` runs.
+"""Every benchmark that has a peer, one after the other, with the results in RESULTS.md: what `make bench` runs.
 
     python benchmarks/suite.py --data DATA                    # all: an hour on two cores
     python benchmarks/suite.py --data DATA --only decode startup
     python benchmarks/suite.py --data DATA --try              # smallest sizes, one repeat, to see that all of it runs
 
 DATA holds UD 2.2, NTREX-128 and Tatoeba as `ud/UD_English-EWT`, `ud/UD_German-GSD`, `bitext/ntrex/en.txt`, `de.txt` and
-so on, and `bitext/tatoeba/en-de.tsv` (`subdp data ud` fetches the treebanks). A benchmark that needs what is not there,
-or fails, is named in the results and the others go on. Rows of benchmarks that were not run this time are kept from
-the last time, if nothing that is installed has changed since.
+so on, and `bitext/tatoeba/en-de.tsv` (`subdp data ud` fetches the treebanks). A benchmark whose data is missing, or
+that fails, is named in the results and the others continue. Rows of benchmarks that were not run this time are kept
+from the last time, if no installed version has changed since.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def run(name: str, flags: list[str]) -> list[Row] | str:
 
 
 class Kept:
-    """The rows found so far, by benchmark, in a file: hours of work are not lost with what comes after them."""
+    """The rows so far, by benchmark, in a file, so that a later failure does not lose hours of work."""
 
     def __init__(self, path: Path):
         self.path, self.rows = path, dict[str, list[Row]]()

@@ -1,4 +1,4 @@
-"""The whole method, from a treebank and translated pairs to a parser, beside supar and simalign glued by a script.
+"""The whole method, from a treebank and translated pairs to a parser, compared with supar and simalign in a script.
 
     python benchmarks/whole.py --treebank en.conllu --bitext en-de.tsv --test de.conllu          # 40 minutes
     python benchmarks/whole.py … --sentences 50 --pairs 20 --epochs 1 --repeats 1                # a minute: a try
@@ -61,7 +61,7 @@ def inputs(folder: Path, options: Any) -> list[str]:
 
 
 def fresh_cache(folder: Path) -> dict[str, str]:
-    """The environment for a run that finds no features, but the bundled encoder's model folder."""
+    """The environment for a run with an empty cache except for the bundled encoder's model folder."""
     cache = Path(tempfile.mkdtemp(dir=folder))
     (cache / "encoders").symlink_to(bundled_encoder().parent.resolve())
     return {**os.environ, "SUBDP_CACHE": str(cache), "SUBDP_QUIET": "1", "TRANSFORMERS_VERBOSITY": "error"}
@@ -97,7 +97,7 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--treebank", required=True)
     parser.add_argument("--bitext", nargs="+", required=True, help="one file of pairs, or two files of lines")
-    parser.add_argument("--test", required=True, help=f"gold trees, of which {TESTED} are parsed")
+    parser.add_argument("--test", required=True, help=f"gold trees; {TESTED} of them are parsed")
     parser.add_argument("--sentences", type=int, default=1000, help="of the treebank, at random; 0 for all")
     parser.add_argument("--pairs", type=int, default=2000)
     parser.add_argument("--epochs", type=int, default=5, help="of both trainings; 0 for the preset's")

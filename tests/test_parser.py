@@ -192,7 +192,7 @@ def test_damaged_model_folders_are_clear_errors(source: Parser, tiny: Encoder, t
 def test_saving_never_replaces_a_folder_of_something_else(source: Parser, tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.txt").write_text("years of work")
-    with pytest.raises(SubdpError, match="something else"):
+    with pytest.raises(SubdpError, match="something other"):
         source.save(tmp_path / "thesis")
     assert (tmp_path / "thesis" / "chapter1.txt").read_text() == "years of work"
     assert [path.name for path in tmp_path.iterdir()] == ["thesis"]

@@ -1,7 +1,6 @@
 """A dependency parser for a language without a treebank, by Substructure Distribution Projection.
 
-What needs no torch is imported here, once and before any submodule of the same name (`subdp.project` is the function);
-what needs torch is loaded when first used, so that `import subdp` stays quick.
+What needs torch is loaded when first used, so that `import subdp` stays fast.
 """
 
 from __future__ import annotations

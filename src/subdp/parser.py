@@ -48,16 +48,16 @@ from subdp.support.settings import NetworkConfig, Settings, as_dict
 from subdp.training.examples import Examples, SoftExamples, TreeExamples
 from subdp.training.loop import mean_loss, train
 
-_HELD_OUT = 0.1  # The share of what is adapted to that chooses the epoch instead.
+_HELD_OUT = 0.1  # The share of pairs or trees that choose the epoch and are not trained on.
 _HERE = LocalEngine()
 
 
 @dataclass(frozen=True)
 class Parser:
-    """A biaffine parser over an encoder. `inventory` has the values of all that it predicts.
+    """A biaffine parser over an encoder. `inventory` has the values of everything it predicts.
 
-    `about` tells where it comes from and goes into its model card. `trained_encoder` has the encoder's layers that were
-    trained along with the network; without it the encoder is as it was loaded.
+    `about` records its origin, for the model card. `trained_encoder` has the encoder layers that were trained with the
+    network; without it the encoder is frozen.
     """
 
     network: Biaffine
@@ -124,7 +124,7 @@ class Parser:
 
     @classmethod
     def load(cls, folder: str | Path, *, encoder: str | Path | Encoder | None = None) -> Parser:
-        """Load a model folder; nothing in it is executed. `encoder` says where its encoder is, if not where it was."""
+        """Load a model folder; nothing in it is executed. `encoder` says where its encoder is if it has moved."""
         found = load_folder(Path(folder))
         facts = found.encoder
         model = encoder if isinstance(encoder, Encoder) else Encoder.load(encoder or facts["name"])
@@ -166,12 +166,12 @@ class Parser:
 
     @cached_property
     def features(self) -> FeatureStore:
-        """Where the encoder's vectors for this parser's layers are kept."""
+        """The store of the encoder's vectors at this parser's layers."""
         return FeatureStore(self.encoder, self.config.layers) if self.store is None else self.store
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the weights: silver made with one parser never passes for another's."""
+        """A hash of the weights, which ties silver to the parser that made it."""
         digest = hashlib.sha256(self.encoder.fingerprint.encode())
         state = dict(self.network.state_dict())
         if self.trained_encoder is not None:
@@ -181,7 +181,7 @@ class Parser:
         return digest.hexdigest()[:32]
 
     def distributions(self, sentences: Iterable[Words]) -> Iterator[SoftTree]:
-        """For each tokenised sentence, the distributions over heads, labels and what else it predicts, as a stream."""
+        """For each tokenised sentence, the distributions over heads, labels and the rest it predicts, as a stream."""
         for chunk in chunks(sentences, chunk_words(self.network.device)):
             yield from soft_trees(self.network, chunk, self._fresh, self.inventory)
 
@@ -198,8 +198,8 @@ class Parser:
 
         A UPOS that a sentence has already stays too, unless `retag` is set.
 
-        With `remember`, what the encoder says of the sentences is kept, and not computed if it is there already: for
-        sentences that are parsed by more than one parser. They are all read first.
+        With `remember`, the encoder's vectors are read from the feature store, or added to it: for sentences that more
+        than one parser parses. All of them are then read before the first one is parsed.
         """
         batcher = self._fresh
         if remember:
@@ -224,8 +224,8 @@ class Parser:
     ) -> SilverStore:
         """Run the parser on the source sentences and align the pairs: what `adapt` trains on.
 
-        With `trees`, a treebank that holds the source sentences, its gold trees stand in for what the parser says. An
-        interrupted call with the same folder is resumed. Without a folder, silver goes to the cache.
+        With `trees`, a treebank that contains the source sentences, gold trees replace the parser's distributions. An
+        interrupted call with the same folder resumes. Without a folder, silver goes to the cache.
         """
         if not bitext:
             dropped = ", ".join(f"{count:,} {reason}" for reason, count in bitext.report.dropped.items())
@@ -248,7 +248,7 @@ class Parser:
     def _fill(
         self, silver: SilverStore, bitext: Bitext, align: Aligner, gold: Sequence[Sentence] | None, engine: Engine
     ) -> None:
-        """Make the shards that are not there yet."""
+        """Write the shards that are missing."""
         missing = [(number, silver.units[number]) for number in silver.missing()]
         if not missing:
             return
@@ -277,7 +277,7 @@ class Parser:
     ) -> Parser:
         """Train a copy of this parser on projected distributions; the epoch that fits held-out pairs best is kept.
 
-        `encoder_layers` names the encoder's layers that are trained too, numbered from 1.
+        `encoder_layers` lists the encoder layers to train as well, numbered from 1.
         """
         settings = Settings.resolve() if settings is None else settings
         if dict(silver.inventory) != dict(self.inventory):
@@ -307,7 +307,7 @@ class Parser:
         seed: int = 1,
         folder: Path | None = None,
     ) -> Parser:
-        """Train a copy of this parser on trees, in all else as `adapt`; a word whose head is unknown gives no loss."""
+        """Train a copy of this parser on trees, otherwise as `adapt`; a word with an unknown head adds no loss."""
         settings = Settings.resolve() if settings is None else settings
         sentences = list(trees)
         if not sentences:
@@ -323,13 +323,13 @@ class Parser:
         return copied._adapted(examples, test, settings, seed, folder, made)
 
     def untrained(self, seed: int) -> Parser:
-        """The same parser with weights drawn at random: what adaptation gains by starting from a trained one."""
+        """The same parser with random weights, to measure what starting from a trained one is worth."""
         torch.manual_seed(seed)
         network = Biaffine(self.config, len(self._layers), self.encoder.hidden, self.inventory)
         return self._with(network.to(self.network.device), about={"untrained": True})
 
     def with_values(self, inventory: Inventory) -> Parser:
-        """The same parser with more values, which begin with its own; those it has not learnt it hardly ever gives."""
+        """The same parser with more values after its own; it hardly ever predicts those it has not learnt."""
         if dict(inventory) == dict(self.inventory):
             return self
         wider = Biaffine(self.config, len(self._layers), self.encoder.hidden, inventory)
@@ -339,7 +339,7 @@ class Parser:
         return replace(self, network=network, store=self.features, **changes)
 
     def _to_train(self, encoder_layers: Sequence[int]) -> Parser:
-        """A copy of this parser with weights of its own, those of the encoder's layers too where they are trained."""
+        """A copy of this parser with its own weights, including those of trained encoder layers."""
         encoder = copy.deepcopy(self.trained_encoder)
         if encoder_layers:
             encoder = TrainableEncoder(self.encoder, self._layers, encoder_layers)
@@ -384,10 +384,10 @@ class Parser:
 
     @property
     def _stored(self) -> Batcher:
-        """Vectors from the store, of sentences that are remembered; a trained encoder has no use for it."""
+        """Vectors from the store, for sentences that are in it; a trained encoder bypasses it."""
         return self.trained_encoder or self.features.batch
 
     def _remember(self, sentences: Iterable[Words], engine: Engine = _HERE) -> None:
-        """Put what the encoder says of sentences into the store, where that is of use."""
+        """Add sentences to the feature store; a trained encoder bypasses it."""
         if self.trained_encoder is None:
             self.features.add(sentences, engine)

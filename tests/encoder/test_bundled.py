@@ -194,7 +194,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(
     monkeypatch.setenv("SUBDP_CACHE", str(tmp_path))
     monkeypatch.setattr(bundled, "_weights_file", lambda: tmp_path)
     monkeypatch.setattr(bundled, "_convert", full)
-    with pytest.raises(SubdpError, match=r"cannot be written: No space left on device \(make room .*SUBDP_CACHE"):
+    with pytest.raises(SubdpError, match=r"cannot be written: No space left on device \(free .*SUBDP_CACHE"):
         bundled_encoder()
     assert list((tmp_path / "encoders").iterdir()) == []
 

@@ -70,7 +70,7 @@ def test_pairs_of_two_treebanks_have_the_trees_of_the_first(tmp_path: Path) -> N
 
 def test_pairs_without_a_tree_are_an_error_that_names_the_first(bitext: Path) -> None:
     read = read_bitext(bitext)
-    with pytest.raises(SubdpError, match=r"out\.tsv:3: '10 000 cats' has no gold tree \(the treebank must hold"):
+    with pytest.raises(SubdpError, match=r"out\.tsv:3: '10 000 cats' has no gold tree \(the treebank must contain"):
         with_trees(read, [DOGS])
     with pytest.raises(SubdpError, match=r"out\.tsv:1: .Dogs do .* has no gold tree, nor has 1 other pair "):
         with_trees(read, [CATS])

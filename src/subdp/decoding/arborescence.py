@@ -20,7 +20,7 @@ Scores = npt.NDArray[np.float64]
 Weights = npt.NDArray[Any]
 
 INFINITY = np.inf
-# Leaves room for sums of scores that are themselves near the largest float; a power of two costs no precision.
+# Leaves room for sums of scores near the largest float; a power of two costs no precision.
 SCALE = 2.0**-20
 
 # In place of lengths: every sentence fills its matrix.
@@ -30,7 +30,7 @@ NEW, ON_PATH, ATTACHED = 0, 1, 2
 
 @functools.cache
 def compiled() -> Callable[[Scores, npt.NDArray[np.int64], bool, Integers], int]:
-    """`_decode_all`, compiled; the machine code is kept on disk for the next process."""
+    """`_decode_all`, compiled; the machine code is cached on disk."""
     from numba import njit, types
     from numba.extending import register_jitable
 
@@ -43,7 +43,7 @@ def compiled() -> Callable[[Scores, npt.NDArray[np.int64], bool, Integers], int]
     signature = types.int64(scores, lengths, types.boolean, types.int32[:, ::1])
     try:
         return njit(signature, nogil=True, cache=True)(_decode_all)  # type: ignore[no-any-return]
-    except RuntimeError:  # no folder to keep it in: compile in every process
+    except RuntimeError:  # no cache folder: compile in every process
         return njit(signature, nogil=True)(_decode_all)  # type: ignore[no-any-return]
 
 
@@ -58,7 +58,7 @@ class _Nodes(NamedTuple):
 
 
 def _decode_all(scores: Scores, lengths: npt.NDArray[np.int64], single_root: bool, heads: Integers) -> int:
-    """Fill `heads`, from column 1; return the first sentence with a score that is unusable, or -1."""
+    """Fill `heads`, from column 1; return the first sentence with an unusable score, or -1."""
     for sentence in range(len(scores)):
         size = lengths[sentence] + 1 if len(lengths) > 0 else scores.shape[1]
         if not _best_heads(scores[sentence], size, heads[sentence]):
@@ -69,10 +69,10 @@ def _decode_all(scores: Scores, lengths: npt.NDArray[np.int64], single_root: boo
 
 
 def _decode_one(scores: Scores, size: int, single_root: bool, heads: Integers) -> None:
-    """Turn `heads`, the best head of every word, which are no tree, into those of the best tree.
+    """Turn `heads`, the best head of every word, which do not make a tree, into those of the best tree.
 
-    One root costs more: all words have to be contracted. Most sentences get away without: as long as no two words
-    have ROOT as their best head, for then they keep it, the best tree of any kind may have a single root by itself.
+    Forcing a single root costs more: all words have to be contracted. Most sentences can do without: unless two words
+    have ROOT as their best head, which they would keep, the best tree of any kind may well have a single root.
     """
     if not single_root or _roots(heads, size) <= 1:
         _solve(scores, size, False, heads)
@@ -164,7 +164,7 @@ def _solve(scores: Scores, size: int, single_root: bool, heads: Integers) -> Non
 
 
 def _solve_weights(weights: Weights, single_root: bool, heads: Integers) -> None:
-    """The same for weights, which are used up."""
+    """The same for weights, which are overwritten."""
     size = len(weights)
     zeros = np.zeros((5, 2 * size), np.int32)
     nodes = _Nodes(zeros[0], zeros[1], zeros[2], zeros[3], zeros[4])
@@ -188,7 +188,7 @@ def _best_head(row: Weights, single_root: bool) -> int:
     """The head of the best arc in a row; with `single_root` it is ROOT only where no word is left to choose.
 
     Never choosing ROOT earlier is what makes the root single: the words contract until they are one node, and that
-    node needs one arc from ROOT. It is exact, as if every arc from ROOT had an endless penalty.
+    node needs one arc from ROOT. It is exact, as if every arc from ROOT had an infinite penalty.
     """
     best = 1 if single_root else 0
     top = row[best]

@@ -1,7 +1,7 @@
 """From arc scores to trees: the exact maximum spanning arborescence, with one root or any number of them.
 
-The algorithm is in `arborescence`; here its input is checked. Imports numpy and, at the first decoding, numba: it takes
-half a second to import, which `import subdp` should not, and on a new machine some seconds to compile.
+The algorithm is in `arborescence`; here its input is checked. Imports numpy and, at the first decoding, numba, which
+takes half a second to import (`import subdp` should not wait for it) and, on a new machine, a few seconds to compile.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ def decode(scores: npt.ArrayLike, *, single_root: bool = True) -> tuple[int, ...
     """The heads of the tree with the highest sum of scores: `heads[0]` is the head of word 1, and 0 is ROOT.
 
     Exact (up to float64 rounding). With `single_root` exactly one word hangs from ROOT, otherwise one or more. Row 0
-    and the diagonal are not looked at. A score of -inf is an arc of last resort: the tree has as few of them as
-    possible, and among such trees the highest sum of the others, so that there is always an answer. Of equally good
-    trees the same one is returned every time. NaN and +inf are errors.
+    and the diagonal are ignored. A score of -inf is an arc of last resort: the tree has as few of them as
+    possible, and among such trees the highest sum of the others, so that there is always an answer. Ties are
+    broken the same way every time. NaN and +inf are errors.
 
     *Shape:* scores [n+1, n+1], dependent by head, ROOT at 0.
     """
@@ -42,7 +42,7 @@ def decode_batch(
 ) -> list[tuple[int, ...]]:
     """`decode` for many sentences in one call: for each, as many heads as `lengths` says it has words, no padding.
 
-    What lies beyond a sentence's length is not looked at. The call releases the interpreter lock.
+    Padding is ignored. The call releases the interpreter lock.
 
     *Shape:* scores [B, N+1, N+1], dependent by head, ROOT at 0; lengths [B], in words, without ROOT.
     """
@@ -74,5 +74,5 @@ def _unusable(scores: Scores, where: str | None) -> SubdpError:
     dependent, head = np.argwhere(wrong)[0].tolist()
     value = scores[dependent, head]
     return SubdpError(
-        f"the score of head {head} for word {dependent} is {value}", where=where, hint="scores are finite or -inf"
+        f"the score of head {head} for word {dependent} is {value}", where=where, hint="scores must be finite or -inf"
     )

@@ -29,7 +29,7 @@ class Arc:
 
 
 def shown_words(words: Sequence[str], arcs: Sequence[Arc]) -> list[str]:
-    """ROOT and the words, fit to be shown, after checking that the arcs stay among them."""
+    """ROOT and the cleaned words, after checking that the arcs stay within the sentence."""
     if not words:
         raise SubdpError("there are no words to draw")
     for arc in arcs:
@@ -40,7 +40,7 @@ def shown_words(words: Sequence[str], arcs: Sequence[Arc]) -> list[str]:
 
 
 def clean(text: str) -> str:
-    """Text without what neither XML nor a terminal can take: controls, line breaks, surrogates, noncharacters."""
+    """Text with what XML or a terminal cannot take replaced: controls, line breaks, surrogates, noncharacters."""
     return "".join(
         "\ufffd" if unicodedata.category(sign) in _UNFIT or ord(sign) & 0xFFFE == 0xFFFE else sign for sign in text
     )

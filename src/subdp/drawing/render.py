@@ -49,7 +49,7 @@ def render_text(words: Sequence[str], arcs: Sequence[Arc]) -> str:
 
 
 def _isolated(word: str) -> str:
-    """A right-to-left word shut off, so that a terminal turns round the word and not the line around it."""
+    """A right-to-left word between isolates, so that a terminal reverses the word and not the line around it."""
     return f"\u2068{word}\u2069" if runs_right_to_left(word) else word
 
 

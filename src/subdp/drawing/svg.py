@@ -35,7 +35,7 @@ class _Bow(NamedTuple):
 def render_svg(words: Sequence[str], arcs: Sequence[Arc]) -> str:
     """The tree as an SVG: arcs above the words, stronger the more probable; self-loops at the end of their word.
 
-    A sentence that runs from right to left is drawn so. Nothing in it has an id, so many fit on one page.
+    A right-to-left sentence is drawn from right to left. No element has an id, so a page can hold many pictures.
     """
     names = shown_words(words, arcs)
     centres, bows = _layout(names, arcs)
@@ -69,7 +69,7 @@ def render_svg(words: Sequence[str], arcs: Sequence[Arc]) -> str:
 
 
 def _text_width(text: str, size: float) -> float:
-    """About how wide text is; rather too wide, since the reader's font is unknown."""
+    """About how wide text is; a generous guess, since the reader's font is unknown."""
     return size * sum((0, 0.6, 1.0)[columns(sign)] + sign.isupper() * 0.15 + (sign in "mwMW") * 0.3 for sign in text)
 
 

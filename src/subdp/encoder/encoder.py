@@ -4,8 +4,8 @@
     for encoded in encoder.encode([["It", "rains"]], layers=[7]):
         encoded.vectors                                     # [layers, subwords, hidden]
 
-One pass serves both users: the parser's word features (`features.py`) and the alignment's subword vectors
-(`align.py`). Imports torch.
+One pass serves both the parser's word features (`feature_store.py`) and the aligner's subword vectors
+(`alignment/similarity.py`). Imports torch.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from subdp.encoder.threads import side_by_side
 from subdp.support.errors import SubdpError, counted
 
 _BATCH = {"cpu": 1024, "cuda": 8192}  # Subwords in a batch, padding included. More is no faster on one core.
-_SHORTEST = 0.9  # Of a batch's longest sentence: the rest would be padding.
-_HELD_BYTES = 256 << 20  # What a chunk's results may take, while they wait to go out in the order they came in.
+_SHORTEST = 0.9  # Minimum length in a batch, relative to its longest sentence, to limit padding.
+_HELD_BYTES = 256 << 20  # Memory for a chunk's results while they are put back in order.
 _MOST_WORDS = 16384  # In a chunk: enough that sorting by length leaves hardly any padding.
 _REMEMBERED_WORDS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """One sentence: the vectors of its subwords at the layers asked for, and which subwords make which word.
+    """One sentence: the vectors of its subwords at the layers asked for, and the subwords of each word.
 
     *Shape:* `vectors` [layers, subwords, hidden], `first` and `last` [words]: word w is the subwords `first[w]` to
     `last[w]`, both included. Every subword belongs to a word, every word has at least one.
@@ -67,7 +67,7 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """A stretch of a sentence that the model sees at once, and the part of it that is kept (all in subwords)."""
+    """A window of a sentence, and the part of it whose vectors are kept (all in subwords)."""
 
     sentence: int
     start: int
@@ -91,12 +91,12 @@ class Encoder:
         self.window = _window(model, tokenizer)
         self.prefix, self.suffix = special_ids(tokenizer)
         if self.window <= (specials := len(self.prefix) + len(self.suffix)):
-            reason = f"takes {counted(self.window, 'subword')} at once, all of which its {specials} special ones fill"
+            reason = f"takes {counted(self.window, 'subword')} at once, no more than its {specials} special ones"
             raise SubdpError(reason, where=name, hint="choose another encoder")
-        # Byte-level tokenizers cut a word that follows a space differently; the others mark its start themselves.
+        # Byte-level tokenizers split a word after a space differently; the others mark its start themselves.
         self._before = "" if _ids(tokenizer, "a") == _ids(tokenizer, " a") else " "
         self._subwords: dict[str, list[int]] = {}
-        # What stands for a word that the tokenizer makes nothing of.
+        # Stands for a word from which the tokenizer makes no subwords.
         known = (getattr(tokenizer, f"{kind}_token_id", None) for kind in ("unk", "mask", "eos"))
         self._nothing: int = next((number for number in known if number is not None), 0)
 
@@ -104,7 +104,7 @@ class Encoder:
         return f"Encoder({self.name!r}, {self.fingerprint})"
 
     def __reduce__(self) -> Any:
-        """Another process loads it anew: that is quicker than to send half a gigabyte of weights."""
+        """Other processes load it from disk, which is faster than sending half a gigabyte of weights."""
         return Encoder.load, (self.name, self.model.device, self.model.dtype)
 
     @classmethod
@@ -131,16 +131,16 @@ class Encoder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of configuration, weights and tokenizer: features made with one encoder never pass for another's."""
+        """A hash of configuration, weights and tokenizer, which ties features to the encoder that made them."""
         return FINGERPRINT if self.name == "bundled" else hash_folder(self.folder)
 
     def encode(self, sentences: Iterable[Sequence[str]], layers: Sequence[int] | None = None) -> Iterator[Encoded]:
-        """Encode tokenised sentences, given out in the order they came in, at the layers asked for (default: all).
+        """Encode tokenised sentences at the layers asked for (default: all), as a stream, in order.
 
-        Layers above the highest one asked for are not computed. A sentence longer than the model's window is
-        encoded in overlapping windows and each subword taken where it has most context. Reads ahead: sentences are
-        sorted by length within a chunk, so that batches hold little padding, in bounded memory. The vectors of a
-        chunk's sentences are one piece of it: copy what is to be kept when the rest is not.
+        Layers above the highest one asked for are not computed. A sentence longer than the model's window is encoded in
+        overlapping windows, and each subword is taken from the one where it has most context. Sentences are read ahead
+        in chunks of bounded size and sorted by length, so that batches have little padding. The vectors of a chunk
+        share one array: copy those you keep, or the whole chunk stays in memory.
         """
         chosen = self.check_layers(layers)
         words = _HELD_BYTES // (2 * len(chosen) * self.hidden * 4)
@@ -157,7 +157,7 @@ class Encoder:
     def _encode_chunk(self, chunk: list[Sequence[str]], layers: tuple[int, ...]) -> Iterator[Encoded]:
         split = self._tokenise(chunk)
         dtype = np.float16 if self.model.dtype == torch.float16 else np.float32
-        # One piece for the chunk: many of all sizes, made by several threads, leave memory full of holes.
+        # One array for the chunk: many of all sizes, allocated by several threads, fragment memory.
         starts = np.cumsum([0, *(len(ids) for ids, _ in split)])
         whole = np.empty((len(layers), starts[-1], self.hidden), dtype)
         vectors = [whole[:, start:end] for start, end in pairwise(starts)]
@@ -181,9 +181,9 @@ class Encoder:
             yield Encoded(sentence_vectors, ends - np.asarray(lengths, np.int32), ends - 1)
 
     def _tokenise(self, sentences: list[Sequence[str]]) -> list[tuple[list[int], list[int]]]:
-        """For each sentence its subword ids and the number of them in each word.
+        """For each sentence its subword ids, and how many of them each word has.
 
-        Words are cut one by one, which is what a tokenizer does with words given as such, and remembered.
+        Words are split one by one, as tokenizers do with pre-tokenised text, and the results are cached.
         """
         with _TOKENISING:
             if len(self._subwords) > _REMEMBERED_WORDS:
@@ -222,7 +222,7 @@ class Encoder:
         return [(state.float() if state.dtype == torch.bfloat16 else state).cpu().numpy() for state in states]
 
     def _run(self, rows: list[list[int]], layers: tuple[int, ...]) -> list[Tensor]:
-        """Hooks on the blocks collect the states, and the last one needed ends the run.
+        """Hooks on the blocks collect the states, and the last one needed stops the forward pass.
 
         *Shape:* for each layer [rows, longest row, hidden].
         """
@@ -230,7 +230,7 @@ class Encoder:
         pad = self.tokenizer.pad_token_id or 0
         ids = torch.tensor([row + [pad] * (longest - len(row)) for row in rows], device=self.model.device)
         mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows], device=self.model.device)
-        # After the last block there may be another normalisation: the last layer is what the model gives out.
+        # There may be another normalisation after the last block, so the last layer is the model's output.
         _RUN.states, _RUN.enough = {}, max(layers) if max(layers) < self.layers else None
         try:
             with suppress(_EnoughError):
@@ -241,19 +241,19 @@ class Encoder:
 
 
 class _Run(threading.local):
-    """The run of a model that this thread is in: the states that it has come to, and the layer at which it ends."""
+    """This thread's forward pass: the states collected so far, and the layer at which it stops."""
 
     states: dict[int, Tensor] | None = None
     enough: int | None = None
 
 
 _RUN = _Run()
-_TOKENISING = threading.Lock()  # Tokenizers mind being called from two threads.
+_TOKENISING = threading.Lock()  # Tokenizers are not thread-safe.
 
 
 def _keep(layer: int, *call: Any) -> None:
-    """A hook on a block: keeps its output, or the input of the first one, and ends the run when that is enough."""
-    if _RUN.states is None:  # The model is run by somebody else.
+    """A hook on a block: keeps its output (layer 0: the first block's input) and stops after the last one needed."""
+    if _RUN.states is None:  # Not one of our forward passes.
         return
     _RUN.states[layer] = call[-1][0] if isinstance(call[-1], tuple) else call[-1]
     if layer == _RUN.enough:
@@ -261,7 +261,7 @@ def _keep(layer: int, *call: Any) -> None:
 
 
 class _EnoughError(Exception):
-    """Ends a model's run once the highest layer asked for is there."""
+    """Stops a forward pass once the highest layer asked for is there."""
 
 
 def _spans(sentence: int, length: int, room: int) -> Iterator[_Span]:
@@ -274,7 +274,7 @@ def _spans(sentence: int, length: int, room: int) -> Iterator[_Span]:
 
 
 def _batches(spans: list[_Span], specials: int, subwords: int) -> Iterator[list[_Span]]:
-    """Neighbours of spans sorted from long to short: of nearly the same length, and at most so many subwords in all."""
+    """Batches of spans, which are sorted from long to short: similar lengths, at most `subwords` with padding."""
     batch: list[_Span] = []
     longest = 0
     for span in spans:
@@ -300,7 +300,7 @@ def _window(model: Any, tokenizer: Any) -> int:
     """How many subwords the model takes at once, special ones included."""
     positions = getattr(model.config, "max_position_embeddings", None) or 512
     for name, module in model.named_modules():
-        # The RoBERTa family counts positions from behind the padding's.
+        # RoBERTa models count positions from after the padding index.
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding) and module.padding_idx is not None:
             positions = module.num_embeddings - module.padding_idx - 1
     return int(min(positions, tokenizer.model_max_length))

@@ -1,13 +1,13 @@
-"""The feature store: what a frozen encoder says of a sentence, on disk, so that no sentence is ever encoded twice.
+"""The feature store: a frozen encoder's vectors on disk, so that no sentence is encoded twice.
 
     store = FeatureStore(encoder, layers=range(9))
     store.add(sentences)                    # encodes those that are missing, with a progress bar on a terminal
     batch = store.batch(sentences[:250])    # one big copy out of memory-mapped files
 
 A store belongs to one encoder (by its fingerprint) and one choice of layers. It is a folder of shards: Arrow IPC files
-of about 64 MB, each written under another name and renamed when complete, never changed afterwards. So readers are
-never disturbed and writers cannot spoil each other's work; the worst two at once can do is encode a sentence twice.
-Imports torch; called by training and parsing.
+of about 64 MB, each written under a temporary name, renamed when complete and never changed afterwards. So any number
+of processes may read and write at once; at worst two of them encode the same sentence. Imports torch; `Parser` and the
+similarity aligner use it.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from subdp.support.progress import progress
 
 _SHARD_BYTES = 64 << 20
 _LOOKED_UP = 4096  # Sentences looked up at once.
-_STALE_SECONDS = 3600  # A shard is written in a moment: a temporary file this old is what an interrupted run left.
+_STALE_SECONDS = 3600  # A shard is written in a moment: a temporary file this old was left by an interrupted run.
 _ABOUT = "store.json"
 _HERE = LocalEngine()
-_FORMAT = 2  # In a store's name: one written in another way is not read.
+_FORMAT = 2  # Part of a store's name, so that stores in another format are not read.
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSize:
-    """A store on disk: which encoder and layers it is of (as far as it says so itself), and its size in bytes."""
+    """A store on disk: its encoder and layers, as far as they are recorded, and its size in bytes."""
 
     folder: Path
     encoder: str
@@ -74,10 +74,10 @@ class FeatureStore:
         return FeatureStore, (self.encoder, self.layers, self.folder.parent)
 
     def add(self, sentences: Iterable[Sequence[str]], engine: Engine = _HERE) -> int:
-        """Encode and store the sentences that are missing; gives back how many were.
+        """Encode and store the sentences that are missing; return how many there were.
 
-        What fills a shard is a unit of work. What an encoder says of a sentence depends a little on the others in its
-        batch; so it is the same to the last bit after an interruption, and whichever process does it.
+        A shard is a unit of work. A sentence's vectors depend slightly on the others in its batch; with fixed units
+        they are the same to the last bit after an interruption, and in whichever process.
         """
         self._find_shards()
         missing = self._missing(sentences)
@@ -92,7 +92,7 @@ class FeatureStore:
         return len(missing)
 
     def write_unit(self, sentences: Sequence[Sequence[str]]) -> int:
-        """Encode the sentences of one shard and write it, under a name that tells what it holds; how many words."""
+        """Encode the sentences of one shard and write it under a hash of them; return the number of words."""
         keys = list(map(_key, sentences))
         batch = pack(
             Row.of(key, sentence)
@@ -102,7 +102,7 @@ class FeatureStore:
         return sum(map(len, sentences))
 
     def _missing(self, sentences: Iterable[Sequence[str]]) -> list[Sequence[str]]:
-        """The sentences that are not there, or only in a damaged shard; each once, in their order."""
+        """The sentences that are not in the store, or only in a damaged shard; each once, in order."""
         stream = iter(sentences)
         words, keys = list[Sequence[str]](), [_keys([])]
         while part := list(islice(stream, _LOOKED_UP)):
@@ -114,7 +114,7 @@ class FeatureStore:
         return [words[index] for index in np.sort(first).tolist()]
 
     def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
-        """The features of these sentences; they must have been added. One copy, no other work."""
+        """The features of sentences that have been added: one copy, no other work."""
         parts = self._shards.rows(_keys(sentences))
         sizes = np.concatenate([np.zeros(0, np.int64), *(part for part, _ in parts)], dtype=np.int64)
         kept = 1 + (sizes > 1)  # the first and the last subword of each word, once where they are the same
@@ -132,7 +132,7 @@ class FeatureStore:
         return Batch(vectors, torch.from_numpy(first), torch.from_numpy(last), torch.from_numpy(lengths))
 
     def encode(self, sentences: Iterable[Sequence[str]], layers: Sequence[int]) -> Iterator[Encoded]:
-        """What `Encoder.encode` gives, in half precision, of sentences that have been added."""
+        """As `Encoder.encode`, in half precision, for sentences that have been added."""
         columns = [self.layers.index(layer) for layer in layers]
         for words in sentences:
             ((sizes, stored),) = self._shards.rows(_keys([words]))
@@ -141,7 +141,7 @@ class FeatureStore:
             yield Encoded(vectors.swapaxes(0, 1), ends - sizes.astype(np.int32), ends - 1)
 
     def _find_shards(self) -> None:
-        """Take in the shards that are there and not yet known. A damaged one is removed: its sentences are missing."""
+        """Open the shards that are new on disk. A damaged one is removed; its sentences then count as missing."""
         found = []
         for file in sorted({*self.folder.glob("*.arrow")} - self._shards.files):
             shard = Shard.read(file, len(self.layers) * self.encoder.hidden)
@@ -167,7 +167,7 @@ class FeatureStore:
             write_shard(batch, part)
             part.replace(self.folder / f"{name}.arrow")
         except OSError as error:
-            hint = "make room, or set SUBDP_CACHE to a folder on another disk"
+            hint = "free some space, or set SUBDP_CACHE to a folder on another disk"
             raise SubdpError(f"features cannot be written: {error.strerror}", where=str(part), hint=hint) from error
         finally:
             part.unlink(missing_ok=True)
@@ -186,13 +186,13 @@ def _keys(sentences: Sequence[Sequence[str]]) -> Keys:
 
 
 def _key(words: Sequence[str]) -> bytes:
-    # JSON, for it keeps apart whatever strange characters, none at all among them, words may be made of.
+    # JSON keeps words apart whatever characters they have, even if they have none.
     text = json.dumps(tuple(words), ensure_ascii=False)
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def features_folder() -> Path:
-    """Where stores are kept unless told otherwise."""
+    """Where stores are kept by default."""
     return cache_folder() / "features"
 
 

@@ -1,6 +1,6 @@
-"""Pretrained encoders of the Hugging Face kind: found, fingerprinted, and loaded without noise or foreign code.
+"""Pretrained Hugging Face encoders: found, fingerprinted, and loaded quietly, without running code of theirs.
 
-`encode.py` has all but the bundled one from here. Imports torch, and the slow transformers only when it loads one.
+`encoder.py` loads all but the bundled one from here. Imports torch; the slow transformers only to load a model.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import torch
 
 from subdp.support.errors import SubdpError
 
-_ROOT_FILES = ("*.json", "*.model", "*.spm", "*.txt")  # What an encoder is, besides its weights.
+_ROOT_FILES = ("*.json", "*.model", "*.spm", "*.txt")  # What makes up an encoder besides its weights.
 
 
 def find_folder(name: str) -> Path:
-    """The folder of that path, or the local copy of the model of that name, fetched if needed and possible."""
+    """The folder at that path, or a local copy of the model of that name, downloaded if needed."""
     if Path(name).is_dir():
         return Path(name)
     from huggingface_hub import snapshot_download
 
-    reason = f"no folder and no encoder of the name {name} to be had"
-    hint = "name a model folder, a Hugging Face model (the first time with a network), or bundled"
+    reason = f"no folder or encoder named {name} was found"
+    hint = "name a model folder, a Hugging Face model (needs a network the first time), or bundled"
     try:
         patterns = [*_ROOT_FILES, "*.safetensors"]
         folder = Path(snapshot_download(name, allow_patterns=patterns, ignore_patterns=["*/*"]))
@@ -75,7 +75,7 @@ def load_folder(folder: Path, dtype: torch.dtype) -> tuple[Any, Any]:
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """No progress bars, reports and warnings while a model loads: what matters of them is checked."""
+    """No progress bars, reports or warnings while a model loads; what matters in them is checked."""
     from transformers.utils import logging as chatter
 
     level, bars = chatter.get_verbosity(), chatter.is_progress_bar_enabled()

@@ -1,4 +1,4 @@
-"""The files of the feature store: Arrow IPC, written once, memory-mapped, with a checksum. `features` has the store."""
+"""The files of the feature store (`feature_store.py`): Arrow IPC, written once, memory-mapped, with a checksum."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Row:
 
     @classmethod
     def of(cls, key: bytes, sentence: Encoded) -> Row:
-        """All subwords, for alignment needs them; the parser reads the first and the last of each word."""
-        # Some encoders have dimensions beyond the range of float16: large is near enough, infinite is not.
+        """A row with all subwords, since alignment needs them; the parser reads the first and the last of each word."""
+        # Some encoders have values beyond the range of float16: clamped they do no harm, infinite they would.
         half = torch.from_numpy(sentence.vectors).clamp(-_LARGEST, _LARGEST).half().transpose(0, 1)
         sizes = (sentence.last - sentence.first + 1).astype(np.uint16)
         return cls(key, sizes.tobytes(), half.contiguous().numpy().tobytes())
@@ -55,19 +55,19 @@ class Shard:
     vector_ends: NDArray[np.int64]
 
     def row(self, row: int) -> tuple[NDArray[np.uint16], NDArray[np.float16]]:
-        """The sizes of a sentence's words, and its vectors in one line."""
+        """The number of subwords of each word of a sentence, and its vectors, flat."""
         return (
             self.sizes[self.size_ends[row] : self.size_ends[row + 1]],
             self.vectors[self.vector_ends[row] : self.vector_ends[row + 1]],
         )
 
     def is_sound(self) -> bool:
-        """Whether its bytes are those that were written."""
+        """Whether its checksum is right."""
         return _checksum(self.columns) == self.expected
 
     @classmethod
     def read(cls, file: Path, width: int) -> Shard | None:
-        """The shard in this file, or None if it is not to be read: the footer or a length is wrong."""
+        """The shard in this file, or None if it is damaged: the footer or a length is wrong."""
         try:
             with pa.memory_map(str(file)) as source, pa.ipc.open_file(source) as reader:
                 table = reader.get_batch(0)
@@ -85,7 +85,7 @@ class Shard:
                 np.frombuffer(vector_ends, np.int64) // 2,
             )
         except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError) as error:
-            # A number means that the system would not let us read; without one it is Arrow that finds the file wrong.
+            # With an errno the operating system refused to read; without one Arrow found the file invalid.
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             return None
@@ -93,7 +93,7 @@ class Shard:
 
 
 class Shards:
-    """All shards of a store, and where each sentence is, in sorted arrays: objects would take several times as much.
+    """All shards of a store, and where each sentence is: in sorted arrays, smaller than objects by several times.
 
     The index is replaced as a whole, so that a thread may read while another adds.
     """
@@ -109,24 +109,24 @@ class Shards:
 
     @property
     def files(self) -> set[Path]:
-        """The files of all shards but those found damaged: a file that is written anew under the same name is new."""
+        """The files of all shards but damaged ones, so that a file rewritten under the same name counts as new."""
         return {shard.file for number, shard in enumerate(self._shards) if number not in self._damaged}
 
     def add(self, shards: Sequence[Shard]) -> None:
-        """Take in more shards; a sentence that is in two of them is read from the first."""
+        """Add shards; a sentence that is in two of them is read from the first."""
         if shards:
             self._shards += shards
             self._build()
 
     def _build(self) -> None:
-        """Make the index of all shards that are not damaged. *Shape:* keys, sorted, and places, both [sentences]."""
+        """Index all shards that are not damaged. *Shape:* keys, sorted, and places, both [sentences]."""
         kept = [(number, shard.keys) for number, shard in enumerate(self._shards) if number not in self._damaged]
         keys, first = np.unique(np.concatenate([np.zeros(0, KEY), *(keys for _, keys in kept)]), return_index=True)
         places = [number * _ROWS + np.arange(len(keys)) for number, keys in kept]
         self._index = (keys, np.concatenate([np.zeros(0, np.int64), *places])[first])
 
     def find(self, keys: Keys) -> NDArray[np.int64]:
-        """The places of sentences, −1 for one that is not there."""
+        """The places of sentences, −1 for one that is missing."""
         known, places = self._index
         if not len(known):
             return np.full(len(keys), -1)
@@ -134,9 +134,9 @@ class Shards:
         return np.where(known[at] == keys, places[at], -1)
 
     def find_sound(self, keys: Keys) -> NDArray[np.int64]:
-        """The places of sentences whose shards are as they were written; each shard is read from end to end once.
+        """As `find`, but the checksum of each shard concerned is verified, once; a damaged one is removed.
 
-        A damaged shard is removed. Not all are read when the store is opened: that would take long for a few sentences.
+        Verifying all shards when the store is opened would take long for a few sentences.
         """
         while True:
             places = self.find(keys)
@@ -153,7 +153,7 @@ class Shards:
                 self._build()
 
     def rows(self, keys: Keys) -> list[tuple[NDArray[np.uint16], NDArray[np.float16]]]:
-        """What is stored of these sentences (see `Shard.row`); they must be there."""
+        """What is stored of these sentences (see `Shard.row`), which must have been added."""
         places = self.find(keys)
         if (places < 0).any():
             raise KeyError("a sentence is not in the store: add() it first")
@@ -161,9 +161,9 @@ class Shards:
 
 
 def pack(rows: Iterable[Row]) -> pa.RecordBatch:
-    """What a shard is to hold.
+    """The contents of a shard.
 
-    Rows are copied one behind the other as they come: to hold many small pieces would leave memory full of holes.
+    Rows are appended to one buffer as they come: holding many small pieces would fragment memory.
     """
     keys, sizes, vectors = bytearray(), bytearray(), bytearray()
     size_ends, vector_ends = array("q", [0]), array("q", [0])
@@ -183,7 +183,7 @@ def pack(rows: Iterable[Row]) -> pa.RecordBatch:
 
 
 def write_shard(batch: pa.RecordBatch, file: Path) -> None:
-    """Write it, to the disk itself."""
+    """Write a shard and flush it to disk."""
     with file.open("wb") as stream:
         with pa.ipc.new_file(stream, batch.schema) as writer:
             writer.write_batch(batch)

@@ -1,4 +1,4 @@
-"""Parts of a work side by side, one core each: small products are done sooner so than one by one with all cores."""
+"""Run parts of a job in parallel, one core each: for small products, faster than all cores on one at a time."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _Part = TypeVar("_Part")
 
 
 def cores(device: torch.device) -> int:
-    """How many parts of a work can be done at once: on a CPU as many as torch has threads."""
+    """How many parts of a job can run at once: on a CPU, the number of torch's threads."""
     return torch.get_num_threads() if device.type == "cpu" else 1
 
 
 def side_by_side(work: Callable[[_Part], None], parts: Iterable[_Part], device: torch.device) -> None:
-    """Do all parts of a job, as many at once as there are cores, with one core each.
+    """Run all parts of a job in parallel, one core each.
 
-    A lone part has one core too: how a product is shared among cores decides how it is rounded, and results must not
-    depend on their number. If one part fails, those not yet begun are left; none is running when this returns.
+    A single part gets one core too: dividing a product among cores changes its rounding, and results must not depend on
+    the number of cores. If a part fails, those not yet started are cancelled; none is running when this returns.
     """
     waiting, threads = list(parts), cores(device)
     if threads == 1:
@@ -43,10 +43,11 @@ def side_by_side(work: Callable[[_Part], None], parts: Iterable[_Part], device: 
 
 @contextmanager
 def in_background() -> Iterator[Callable[[Callable[[], None]], None]]:
-    """Give a function that starts a piece of work and returns at once: for writing files.
+    """Yield a function that starts a task in the background and returns at once: for writing files.
 
-    One at a time: the next one waits for the last, and so does the end of `with`. What goes wrong is raised by the next
-    call or at the end, unless the caller itself has failed. Not to be used by such a work itself, nor across a fork.
+    One task at a time: the next call waits for the one before, and so does the end of `with`. An error in a task is
+    raised by the next call or at the end, unless the caller itself has failed. Not to be used inside a task, nor across
+    a fork.
     """
     going_on: list[Future[None]] = []
 
@@ -68,11 +69,11 @@ def in_background() -> Iterator[Callable[[Callable[[], None]], None]]:
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Threads with one core each. They are kept, for to start them takes longer than a small part of a work."""
+    """Threads with one core each. They are kept because starting one costs more than a small part of a job."""
     before, ready = torch.get_num_threads(), Barrier(threads + 1)
 
     def begin() -> None:
-        torch.get_num_threads()  # Torch gives a thread its number when it is first asked, and then no more.
+        torch.get_num_threads()  # Torch initialises a thread's number when first asked, and then never again.
         torch.set_num_threads(1)
         ready.wait()
 
@@ -80,7 +81,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     for _ in range(threads):
         pool.submit(int)
     ready.wait()
-    torch.set_num_threads(before)  # What the workers have set is also the number for threads yet to come.
+    torch.set_num_threads(before)  # What the workers have set would also apply to later threads.
     return pool
 
 

@@ -1,4 +1,4 @@
-"""Batches straight from an encoder: of a frozen one, for text that is parsed once, or of one that is trained."""
+"""Batches straight from an encoder: a frozen one, for text that is parsed once, or one that is trained."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from subdp.encoder.encoder import Encoder
 def encoder_batch(encoder: Encoder, layers: Sequence[int], sentences: Sequence[Words]) -> Batch:
     """The vectors of sentences fresh from the encoder, for text that is parsed once and need not be stored."""
     encoded = list(encoder.encode(sentences, layers))
-    # In half precision, as features are stored: a sentence gets the same tree by either way.
+    # In half precision, as features are stored: a sentence gets the same tree either way.
     vectors = torch.cat([torch.from_numpy(sentence.vectors).half() for sentence in encoded], dim=1)
     return _batch(vectors.transpose(0, 1), [sentence.last - sentence.first + 1 for sentence in encoded])
 
 
 class TrainableEncoder(nn.Module):
-    """An encoder of which some layers are trained; called with sentences, it gives a batch with gradients.
+    """An encoder with some trainable layers: a batcher whose batches carry gradients.
 
-    It shares all other weights with the encoder it is made from, which stays as it is. Its state is the trained layers
-    alone: that is what checkpoints and the model folder hold.
+    It shares all other weights with the encoder it is made from, which does not change. Its state is the trained layers
+    only: that is what checkpoints and the model folder hold.
     """
 
     def __init__(self, encoder: Encoder, layers: Sequence[int], trained: Sequence[int]):
@@ -40,7 +40,7 @@ class TrainableEncoder(nn.Module):
         inside = {id(parameter) for block in encoder.blocks for parameter in block.parameters()}
         shared |= {id(one): one for one in encoder.model.parameters() if id(one) not in inside}
         model = copy.deepcopy(encoder.model, shared)
-        # Not registered as a part of this module, whose parameters are the trained ones alone.
+        # In a tuple, so that it is not registered: this module's parameters are the trained ones only.
         self._own: tuple[Encoder] = (Encoder(encoder.name, encoder.folder, model, encoder.tokenizer),)
         self.blocks = nn.ModuleDict({str(number): self._own[0].blocks[number - 1] for number in self.trained})
         self.blocks.requires_grad_(True)
@@ -57,9 +57,9 @@ class TrainableEncoder(nn.Module):
 
 
 def _batch(vectors: Tensor, sizes: Sequence[Any]) -> Batch:
-    """A batch of sentences whose subwords stand one behind the other.
+    """A batch of sentences whose subword vectors are concatenated.
 
-    Shape: vectors [K, layers, hidden]; sizes of each sentence [words], the subwords of each word.
+    Shape: vectors [K, layers, hidden]; sizes, for each sentence, [words]: how many subwords each word has.
     """
     lengths = torch.tensor([len(words) for words in sizes])
     first = torch.zeros(len(sizes), int(lengths.max()), dtype=torch.long)

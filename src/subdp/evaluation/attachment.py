@@ -80,7 +80,7 @@ def evaluate(
         per_sentence.append(counts)
         arcs.update(found)
     if not per_sentence:
-        raise SubdpError("there is no word to score", hint="has the gold standard heads, and words beside punctuation?")
+        raise SubdpError("there is no word to score", hint="does the gold have heads, and words beyond punctuation?")
     _, words, right_heads, right_arcs, _ = zip(*per_sentence, strict=True)
     return Scores(
         words=sum(words),
@@ -124,7 +124,7 @@ class _Arc(NamedTuple):
 
 
 def _side_by_side(gold: Iterable[Sentence], system: Iterable[Sentence]) -> Iterator[tuple[Sentence, Sentence]]:
-    """Both streams together, as long as they hold the same words."""
+    """Gold and system sentences in pairs; an error where their words differ."""
     for number, (truth, guess) in enumerate(zip_longest(gold, system), start=1):
         if truth is None or guess is None:
             longer, shorter = ("gold standard", "system") if guess is None else ("system", "gold standard")
@@ -148,7 +148,7 @@ def _name(number: int, sentence: Sentence) -> str:
 
 
 def _quote(word: str | None) -> str:
-    """A word in quotes, with what cannot be told apart by eye spelt out."""
+    """A word in quotes, with code points where it may look the same as another."""
     if word is None:
         return "no more words"
     return repr(word) if unicodedata.is_normalized("NFC", word) else f"{word!r} ({word!a})"
@@ -228,7 +228,7 @@ def compare(first: Scores, second: Scores, *, samples: int = 10_000, seed: int =
 def compare_counts(
     first: Sequence[SentenceCounts], second: Sequence[SentenceCounts], *, samples: int = 10_000, seed: int = 0
 ) -> Comparison:
-    """`compare`, of the counts of every sentence alone."""
+    """`compare`, given the counts of every sentence."""
     import numpy as np
 
     sizes = [[(one.length, one.words) for one in counts] for counts in (first, second)]

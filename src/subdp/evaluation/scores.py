@@ -1,4 +1,4 @@
-"""What an evaluation says, as values: the scores of one system, their spread over runs, the difference of two systems.
+"""The results of an evaluation: the scores of one system, their spread over runs, the difference of two systems.
 
 `subdp.evaluate` makes them; they print as one line and turn into JSON with `as_dict`. Standard library only.
 """

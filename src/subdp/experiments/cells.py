@@ -1,6 +1,6 @@
-"""The work of the experiments: source parsers, alignments and silver, shared by all cells; then cell by cell.
+"""Running an experiment: first what its cells share (source parsers, alignments, silver), then cell by cell.
 
-What cells share is made first, with all cores. Then cells are worked on, several at once if asked. Imports torch.
+What they share is made with all cores; cells run several at once if asked. Imports torch.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ RESULT, LINKS = "result.json", "links.txt"
 
 
 def run_grid(grid: Grid, corpora: Corpora, output: Path, say: Say) -> list[Result]:
-    """Do all cells of a grid that are not done, and give back the results of all.
+    """Run all cells of a grid that are not done, and return the results of all.
 
-    Seed by seed: a grid that is stopped has all languages of the first seeds.
+    Seed by seed, so that an interrupted grid has all languages of the first seeds.
     """
     bench = Bench(grid, corpora, output)
     found: list[Result] = []
@@ -66,7 +66,7 @@ def _run_seed(bench: Bench, cells: Sequence[Cell], say: Say) -> list[Result]:
 
 
 class Bench:
-    """All that the cells of a grid are made from, each thing a stage: made once and kept in the output folder."""
+    """All that the cells of a grid are made from; each thing is a stage, made once and kept in the output folder."""
 
     def __init__(self, grid: Grid, corpora: Corpora, output: Path):
         self.grid, self.corpora, self.output = grid, corpora, output
@@ -90,11 +90,11 @@ class Bench:
         return FeatureStore(self.encoder, self.grid.settings.network.layers)
 
     def possible(self, cell: Cell) -> bool:
-        """Whether there is bitext enough."""
+        """Whether there is enough bitext."""
         return cell.system.pairs is None or cell.system.pairs <= len(self.bitext(cell.language, "en"))
 
     def result(self, cell: Cell) -> Result | None:
-        """What is known of a cell: scored on the grid's splits, or by another grid on all."""
+        """The result of a cell, if it has been scored on the grid's splits or, by another grid, on all."""
         for splits in dict.fromkeys((self.grid.splits, SCORED)):
             stage = self._stage(cell, splits)
             if stage.state(self.output)[0] == "done":
@@ -102,7 +102,7 @@ class Bench:
         return None
 
     def _stage(self, cell: Cell, splits: tuple[Split, ...]) -> Stage:
-        """A cell as a stage, under a name that holds all it depends on: grids in one folder share it."""
+        """A cell as a stage, named by a hash of all it depends on, so that grids in one folder share it."""
         parsers = [self._source(cell, source).fingerprint for source in cell.system.sources]
         bitext = [self.bitext(cell.language, source).fingerprint for source in cell.system.sources]
         gold = trees_hash([tree for split in SCORED for tree in self.gold(cell.language, split)])
@@ -124,7 +124,7 @@ class Bench:
     def work(self, cell: Cell) -> Result:
         """Make the cell's parser, score it, and keep the result."""
         stage = self._stage(cell, self.grid.splits)
-        if self.result(cell) is None:  # If it is done all the same, its file is damaged.
+        if self.result(cell) is None:  # If the stage is done nevertheless, its file is damaged.
             shutil.rmtree(self.output / stage.name, ignore_errors=True)
         ensure(stage, self.output)
         result = self.result(cell)
@@ -232,7 +232,7 @@ class Bench:
         return list(read_alignments(self._links_file(language, source, links)))
 
     def _silver(self, language: str, source: str, seed: int) -> SilverStore:
-        """What the source parser says of a bitext, with the default links."""
+        """The silver of a bitext, with the default links."""
         parser, bitext = self.parser(source, seed), self.bitext(language, source)
 
         def work(folder: Path) -> str:
@@ -248,7 +248,7 @@ class Bench:
 
 
 def _named(stage: Stage) -> Stage:
-    """The stage under a name that ends in a hash of its inputs: with others it is another stage."""
+    """The stage under a name that ends in a hash of its inputs: with other inputs it is another stage."""
     return replace(stage, name=f"{stage.name}-{stage.key[:12]}")
 
 

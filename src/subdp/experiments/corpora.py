@@ -2,10 +2,10 @@
 
     DIR/ud/UD_German-GSD/de_gsd-ud-test.conllu …     as `subdp data ud` writes them
     DIR/bitext/ntrex/en.txt, de.txt …                line N translates line N
-    DIR/bitext/tatoeba/en-de.tsv …                   English TAB translation; any other folder of bitext in either way
+    DIR/bitext/tatoeba/en-de.tsv …                   English TAB translation; other bitext in either format
 
-Languages whose test treebank is not to be had are tested on one half of PUD, the other half being dev; their bitext
-then has none of PUD, so that no tested sentence was ever learnt from. Imports no torch.
+Languages without a test treebank of their own here are tested on one half of PUD, with the other half as dev; PUD is
+then left out of their bitext, so that no test sentence is trained on. Imports no torch.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _TREEBANKS = {
     "hi": ("HDTB",), "it": ("ISDT",), "ko": ("GSD", "Kaist"), "tr": ("IMST",),
 }  # fmt: skip
 LANGUAGES = ("ar", "hi", "ko", "tr", "de", "es", "fr", "it")
-"""The paper's eight target languages in the order of its table: four distant from English, four near to it."""
+"""The paper's eight target languages in the order of its table: four distant from English, four close to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Corpora:
     """A folder of treebanks and bitext.
 
-    `parts` are the folders of bitext that are read, `pud` the parallel treebanks; of Tatoeba at most so many pairs.
+    `parts` names the folders of bitext to read, `pud` for the parallel treebanks; `tatoeba` limits Tatoeba's pairs.
     """
 
     folder: Path
@@ -79,7 +79,7 @@ class Corpora:
         for part in parts[1:]:
             whole = whole + part
         clean = whole.clean(language)
-        # Lines of what was read would be mistaken for lines of the files of links, which are of clean pairs.
+        # Line numbers of the original files do not fit the files of links, which are made for the clean pairs.
         return replace(clean, pairs=tuple(replace(pair, id=None, line=None) for pair in clean))
 
     def _parts(self, source: str, target: str) -> Iterator[Bitext]:

@@ -3,8 +3,8 @@
     grid = Grid("ablation", ("de", "tr"), (1, 2, 3), options, settings)
     results = run_grid(grid, corpora, Path("out"), say)
 
-What a grid is, and what its cells are made of; `cells` does the work. A finished cell is a file under a name that holds
-all it depends on, so a grid goes on where it was stopped and grids in one folder share cells. No torch here.
+Grids and cells are described here and run by `cells.py`. A finished cell is stored under a hash of all it depends on,
+so an interrupted grid resumes and grids in one folder share cells. No torch here.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class ExperimentOptions:
     """The section `[experiment]` of a configuration file."""
 
     preset: PresetName = "small"
-    """Sizes of the network and lengths of the trainings."""
+    """Network sizes and training lengths."""
     encoder: str | None = None
-    """Train a source parser with this encoder for every seed; without one, the parser that ships serves all seeds."""
+    """Train a source parser with this encoder for every seed; without one, all seeds use the parser that ships."""
     bitext: tuple[str, ...] = ("ntrex", "pud", "tatoeba")
-    """The folders of bitext that are learnt from; `pud` stands for the parallel treebanks."""
+    """Folders of bitext to train on; `pud` stands for the parallel treebanks."""
     tatoeba: int = 1000
-    """At most so many pairs of Tatoeba join the bitext, drawn at random."""
+    """Maximum number of Tatoeba pairs in the bitext, drawn at random."""
     dev_sentences: int = 500
-    """Dev scores are on so many sentences."""
+    """Maximum number of dev sentences to score."""
     jobs: int = 1
-    """Cells worked on at once, each with its share of the cores."""
+    """Cells run at once, each with its share of the cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One way to a parser for the target language: a column of a table."""
+    """One way to make a parser for the target language: a row of a table."""
 
     name: str
     method: Method = "subdp"
@@ -78,13 +78,13 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What a person looks for in the folder of results."""
+        """A readable name for the folder of results."""
         return f"{self.language}-{self.system.method}-{self.seed}"
 
     def facts(self, depends_on: Mapping[str, Any]) -> dict[str, Any]:
         """All that the cell's result depends on.
 
-        The system's name is no part of it: what two experiments call by different names may be the same.
+        Not the system's name: two experiments may call the same system by different names.
         """
         if self.system.method == "direct":  # nothing is trained
             return {"parsers": depends_on["parsers"], "gold": depends_on["gold"]}
@@ -151,7 +151,7 @@ class Grid:
         return SCORED if self.name in ("transfer", "ablation", "multisource") else ("dev",)
 
     def cells(self) -> list[Cell]:
-        """All cells, each once, seed by seed, so that a grid that is stopped has the first seed of every language."""
+        """All cells, each once, seed by seed, so that an interrupted grid has the first seed of every language."""
         return [
             Cell(language, system, seed)
             for seed in dict.fromkeys(self.seeds)
@@ -162,7 +162,7 @@ class Grid:
 
     @property
     def _once(self) -> tuple[Method, ...]:
-        """Systems that one seed is enough for. Where all seeds have the same source parser, so has direct transfer."""
+        """Methods for which one seed is enough; direct transfer too where all seeds share a source parser."""
         return ("self", "random", "direct") if self.options.encoder is None else ("self", "random")
 
     def systems(self, language: str) -> list[System]:
@@ -172,7 +172,7 @@ class Grid:
         if self.name == "transfer":
             return [direct, subdp]
         if self.name == "ablation":
-            random = System("RandI", "random", replace(losses, completion="none"))  # nobody to complete from
+            random = System("RandI", "random", replace(losses, completion="none"))  # no teacher
             return [direct, System("ST", "self"), System("Hard", "hard"), random, subdp]
         if self.name == "alignment":
             return [replace(subdp, name=name, links=links) for name, links in _LINKS.items()]
@@ -214,7 +214,7 @@ def _loss_systems(losses: LossConfig) -> list[System]:
 def _multisource_systems(subdp: System, language: str) -> list[System]:
     """English alone, each near language alone, and all of them together; a language is never its own source.
 
-    Two go on training with the sources' treebanks: `DT all` from the English parser, the last from the one SubDP made.
+    Two continue on the sources' treebanks: `DT all` from the English parser, the last from the one SubDP made.
     """
     sources = ("en", *(other for other in ("es", "fr") if other != language))
     alone = [(source,) for source in sources]
@@ -229,7 +229,7 @@ def _multisource_systems(subdp: System, language: str) -> list[System]:
 
 
 def read_result(path: Path, cell: Cell) -> Result | None:
-    """What a cell's file says, if it is there and whole."""
+    """The result in a cell's file, or None if it is missing or damaged."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         counts = {split: [SentenceCounts(*one) for one in rows] for split, rows in found.pop("counts").items()}
@@ -239,7 +239,7 @@ def read_result(path: Path, cell: Cell) -> Result | None:
 
 
 def as_json(result: Result) -> dict[str, Any]:
-    """A result as its file holds it."""
+    """A result as stored in its file."""
     named = {"language": result.cell.language, "seed": result.cell.seed, "system": asdict(result.cell.system)}
     scores = {split: {"uas": result.uas(split), "las": result.las(split)} for split in result.counts}
     counts = {split: [list(one) for one in rows] for split, rows in result.counts.items()}
@@ -247,7 +247,7 @@ def as_json(result: Result) -> dict[str, Any]:
 
 
 def adapt_settings(settings: Settings, system: System) -> Settings:
-    """The settings of a system's training. From random weights it is as long again, at the source parser's rate."""
+    """The settings of a system's training. From random weights: twice the epochs, at the source's learning rate."""
     if system.method != "random":
         return replace(settings, losses=system.losses)
     longer = replace(settings.adapt, lr=settings.train.lr, epochs=2 * settings.adapt.epochs)

@@ -1,4 +1,4 @@
-"""What an experiment found, as Markdown, LaTeX, CSV and a figure.
+"""The results of an experiment as Markdown, LaTeX, CSV and a figure.
 
 A table has a row for each system and a column for each language, one for each metric, mean ± standard
 deviation over seeds. matplotlib (the extra `plot`) is imported only to draw. Imports no torch.
@@ -91,7 +91,7 @@ def gains(results: Sequence[Result], split: Split) -> list[tuple[str, str, Compa
 
 
 def _pooled(runs: Sequence[Sequence[SentenceCounts]], times: int) -> list[SentenceCounts]:
-    """The sums over runs, sentence by sentence, `times` over, so that systems with fewer runs have as many words."""
+    """The sums over runs by sentence, multiplied by `times` so that systems with fewer runs have as many words."""
     pooled = []
     for sentences in zip(*runs, strict=True):
         words, heads, arcs = (
@@ -160,7 +160,7 @@ def _paper_rows(name: ExperimentName, split: Split, metric: str, languages: Sequ
 
 
 def _about(results: Sequence[Result]) -> str:
-    """What must stand beside every number: the encoder, the seeds, and losses other than the default."""
+    """What belongs with every number: the encoder, the seeds, and losses other than the default."""
     encoders = ", ".join(sorted({str(result.made.get("encoder")) for result in results}))
     seeds = ", ".join(str(seed) for seed in sorted({result.cell.seed for result in results}))
     note = " (multilingual-e5-small in 4 bits, not the paper's XLM-R)" if "bundled" in encoders else ""
@@ -173,7 +173,7 @@ def _about(results: Sequence[Result]) -> str:
 def write_report(
     name: ExperimentName, results: Sequence[Result], splits: Sequence[Split], folder: Path, stem: str
 ) -> list[Path]:
-    """Write all four as `stem` and their endings; gives back the files. Without matplotlib there is no figure."""
+    """Write all four as `stem` with their extensions; return the files. Without matplotlib there is no figure."""
     texts = {"md": markdown(name, results, splits), "tex": latex(name, results, splits), "csv": table_csv(results)}
     written = []
     for ending, text in texts.items():

@@ -47,14 +47,14 @@ class Biaffine(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
+        """The device of its weights."""
         return self.mix.device
 
     def draw_dropout(self, sentences: int, longest: int) -> list[Tensor]:
-        """What a batch in training is multiplied by, stage by stage.
+        """Dropout masks for a batch in training, one for each stage.
 
-        One mask serves all positions of a sentence, but between two layers of the BiLSTM every position has its own.
-        Drawn apart from its use, so that sentences scored in parallel get the same as in one batch.
+        All positions of a sentence share a mask, but between two layers of the BiLSTM every position has its own. Masks
+        are drawn before they are used, so that sentences scored in parallel get the same ones as in one batch.
 
         Shape: [B, 1, d], between layers [B, N+1, d].
         """
@@ -65,7 +65,7 @@ class Biaffine(nn.Module):
         return [torch.full((sentences, *size), keep, device=self.device).bernoulli() / keep for size in sizes]
 
     def forward(self, batch: Batch, dropout: Sequence[Tensor] = ()) -> Scored:
-        """Score a batch; in training with what `draw_dropout` gave.
+        """Score a batch; in training with the masks of `draw_dropout`.
 
         Shape: vectors [K, layers, hidden]; first, last [B, N]; lengths [B].
         """
@@ -78,7 +78,7 @@ class Biaffine(nn.Module):
         def drop(x: Tensor) -> Tensor:
             return x * next(masks)[:, : x.shape[1]] if dropout else x
 
-        # Layer by layer: one product over all of them would copy the vectors into another order first.
+        # Layer by layer: one product over all of them would first copy the vectors into another layout.
         mixed = torch.zeros((), dtype=weights.dtype, device=weights.device)
         for layer, weight in enumerate(weights):
             mixed = mixed + weight * vectors[:, layer].to(weights.dtype)
@@ -87,7 +87,7 @@ class Biaffine(nn.Module):
         x = drop(torch.relu(self.features(drop(x))))
         positions = torch.arange(x.shape[1], device=x.device)
         inside = positions <= lengths[:, None]  # [B, N+1], ROOT and words
-        # Padding is behind a sentence both ways: not packed, for packed sequences take a slower way on a CPU.
+        # Padding comes last in both directions. Sequences are not packed, which would be slower on a CPU.
         turned = torch.where(inside, lengths[:, None] - positions, positions)[..., None]
         for forth, back in zip(self.forward_lstm, self.backward_lstm, strict=True):
             ahead = forth(x)[0]

@@ -13,7 +13,7 @@ _NEVER = -10.0  # The score of a value that has not been learnt: possible, but h
 
 
 def with_values(network: Biaffine, known: Inventory, wanted: Inventory, sizes: Biaffine) -> Biaffine:
-    """The weights of `network` in `sizes`, a new network for the values `wanted`, which begin with the `known` ones."""
+    """Copy the weights of `network` into `sizes`, a new network for the values `wanted`: the `known` ones and more."""
     for name, values in known.items():
         if wanted.get(name, ())[: len(values)] != values:
             raise SubdpError(f"the {name} do not begin with the parser's own")
@@ -25,7 +25,7 @@ def with_values(network: Biaffine, known: Inventory, wanted: Inventory, sizes: B
 
 
 def _grown(name: str, old: Tensor, new: Tensor) -> Tensor:
-    """A weight with more rows; those of new values are zero, but for the value's bias."""
+    """A weight with more rows; those of new values are zero except for the bias."""
     if old.shape == new.shape:
         return old
     grown = torch.zeros(new.shape, device=old.device)

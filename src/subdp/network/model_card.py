@@ -28,7 +28,7 @@ def card(values: Mapping[str, Sequence[str]], encoder: Mapping[str, Any], about:
 
 
 def _history(about: Mapping[str, Any]) -> list[str]:
-    """What was done to get here, the last step first."""
+    """How the parser was made, last step first."""
     steps = []
     if trained := about.get("trained_on"):
         treebank = f" of {about['treebank']}" if "treebank" in about else ""
@@ -38,7 +38,7 @@ def _history(about: Mapping[str, Any]) -> list[str]:
         steps.append(f"- Adapted to {_material(adapted)}, {_epochs(about)}.")
     if about.get("agreement") is not None:
         share = f"{about['agreement']:.0%}"
-        steps.append(f"- The source parser, on the target sentences, and projection agreed on {share} of the heads.")
+        steps.append(f"- On the target sentences, the source parser and projection agreed on {share} of the heads.")
     if before := about.get("adapted_from"):
         title = before.get("title", "a source parser")
         steps.append(f"- It started from: {title}.")
@@ -54,5 +54,5 @@ def _material(adapted: Mapping[str, Any]) -> str:
 
 
 def _epochs(about: Mapping[str, Any]) -> str:
-    kept = f" (the best one is number {about['best_epoch']})" if about["best_epoch"] != about["epochs"] else ""
+    kept = f" (epoch {about['best_epoch']} is kept)" if about["best_epoch"] != about["epochs"] else ""
     return f"{counted(about['epochs'], 'epoch')}{kept}, random seed {about['seed']}"

@@ -1,7 +1,7 @@
 """A parser on disk: a folder of `config.json`, `labels.json`, `model.safetensors` and a model card, `README.md`.
 
-Loading reads JSON and tensors and runs nothing. A frozen encoder is named, not copied; what was trained of an encoder
-is stored beside the network.
+Loading reads JSON and tensors; nothing is executed. A frozen encoder is named, not copied; encoder layers that were
+trained are stored with the network.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from subdp.support.errors import SubdpError
 from subdp.support.settings import NetworkConfig, as_dict
 
 _FORMAT = 3
-_WITHOUT_LAYERS = 2  # The format before: labels.json was a list, and the weights had other names.
+_WITHOUT_LAYERS = 2  # The previous format: labels.json was a list, and the weights had other names.
 _ENCODER = "encoder."
 _FORMER_NAMES = {"arc_": "scorers.arcs.", "label_": "scorers.labels."}
 
@@ -37,7 +37,7 @@ _FORMER_NAMES = {"arc_": "scorers.arcs.", "label_": "scorers.labels."}
 class Model:
     """What a model folder holds: the network with its sizes and values, facts about its encoder and its training.
 
-    `encoder_state` has the weights of encoder layers that were trained along; none where the encoder was frozen.
+    `encoder_state` has the weights of encoder layers that were trained too; it is empty if the encoder was frozen.
     """
 
     network: Biaffine
@@ -72,10 +72,10 @@ def save_folder(folder: Path, model: Model, *, half: bool) -> None:
 
 
 def check_replaceable(folder: Path) -> None:
-    """Raise unless a model folder may be written here: there is nothing, an empty folder, or a model of ours.
+    """Raise unless a model folder may be written here: the path is free, an empty folder, or a parser of subdp's.
 
-    A folder of somebody else's, a Hugging Face model for example, is never overwritten. Called before training too:
-    what cannot be saved is better known then.
+    Any other folder, a Hugging Face model for example, is never overwritten. Also called before training, so that a bad
+    path is reported early.
     """
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
@@ -86,7 +86,7 @@ def check_replaceable(folder: Path) -> None:
         ours = False
     if not ours:
         hint = "name a new folder; only a parser that subdp made is overwritten"
-        raise SubdpError("holds something else than a parser", where=str(folder), hint=hint)
+        raise SubdpError("holds something other than a parser", where=str(folder), hint=hint)
 
 
 def _facts(model: Model) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _facts(model: Model) -> dict[str, Any]:
 
 
 def load_folder(folder: Path) -> Model:
-    """Read a model folder; one of the format before this one, without layers of words, too."""
+    """Read a model folder, in this format or the previous one."""
     if not folder.is_dir():
         raise SubdpError("no such model folder", where=str(folder), hint="`subdp train` and `subdp run` make them")
     facts, values = _json(folder / "config.json"), _json(folder / "labels.json")
@@ -127,11 +127,11 @@ def load_folder(folder: Path) -> Model:
     return Model(network, config, inventory, encoder, dict(facts["about"]), state)
 
 
-_DAMAGED = "the model folder is damaged; fetch or make it again"
+_DAMAGED = "the model folder is damaged; download or train it again"
 
 
 def _present_name(name: str) -> str:
-    """What a weight is called now, by the name that it has or had before."""
+    """The present name of a weight that may be stored under its former name."""
     for former, present in _FORMER_NAMES.items():
         if name.startswith(former):
             return present + name.removeprefix(former)

@@ -1,4 +1,4 @@
-"""A network run over a stream of sentences: the distributions of each, or its best tree, in the order they came."""
+"""A network run over a stream of sentences: the distributions or the best tree of each, in order."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _allowed(sentences: Sequence[Sentence], values: Sequence[str], size: tuple[i
 
 
 def distributions(network: Biaffine, sentences: Iterable[Words], batcher: Batcher) -> Iterator[dict[str, Floats]]:
-    """The distributions of every sentence, by substructure; ROOT's own row of heads and of words' values is empty.
+    """The distributions of every sentence, by substructure; the rows of ROOT, which has no head or tag, are zero.
 
     Shape: as in `projection/substructures.py`.
     """
@@ -147,7 +147,7 @@ def distributions(network: Biaffine, sentences: Iterable[Words], batcher: Batche
 
 
 def chunk_words(device: torch.device) -> int:
-    """How many words are read ahead: what is predicted of a sentence depends, in rounding, on those read with it."""
+    """How many words are read ahead; predictions depend, in rounding, on the sentences read together."""
     return _CHUNK * _BATCH_WORDS.get(device.type, _OTHER_BATCH_WORDS)
 
 

@@ -5,7 +5,7 @@
     word   S = W D + b                      a tag
 
 with D = MLP_dependent(Ṽ), H = MLP_head(Ṽ). Sizes: B sentences, N words in the longest of them, K values; positions
-0..N, ROOT 0. Weights that compare two vectors start at zero.
+0..N, ROOT 0. Biaffine weights start at zero.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from subdp.projection.substructures import Kind, find_substructure
 _NEVER = -1e30  # The score of a head beyond the sentence's end: no probability, yet finite in sums.
 
 Drop: TypeAlias = Callable[[Tensor], Tensor]
-"""Dropout for the next stage of the network; the identity where nothing is trained."""
+"""Dropout for the next stage of the network; the identity outside of training."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +34,7 @@ class HeadScores:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairScores:
-    """log P(value | head → dependent), computed when asked for: all pairs are many.
+    """log P(value | head → dependent), computed on demand because pairs are many.
 
     Shape: dependents, heads [B, N+1, d+1]; weight [K, d+1, d+1].
     """
@@ -72,7 +72,7 @@ Scores: TypeAlias = HeadScores | PairScores | WordScores
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """What the network says of a batch: the scores of each substructure, by name.
+    """The network's scores of a batch, by substructure.
 
     Shape: mask [B, N+1], True at the words (not at ROOT or padding).
     """
@@ -95,7 +95,7 @@ class Scored:
         return found
 
     def words(self) -> dict[str, Tensor]:
-        """log P(value | word) of each substructure of words. Shape: [B, N+1, K]."""
+        """log P(value | word) for each substructure of kind word. Shape: [B, N+1, K]."""
         return {name: part.log_probabilities for name, part in self.parts.items() if isinstance(part, WordScores)}
 
 

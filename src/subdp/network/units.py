@@ -1,7 +1,7 @@
-"""What is done to a numbered unit of sentences, whichever process does it: parse them, or align and project them.
+"""Units of work on sentences: parsing them, or aligning and projecting them, in whichever process.
 
 `support/engine.py` hands the units out. Each class holds what all units share and is called with one of them; the
-result depends on the unit alone.
+result depends on that unit alone.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ParseUnit:
 
 @dataclass(frozen=True, slots=True)
 class PairsUnit:
-    """The pairs of one shard of silver and, where gold trees stand in for the parser, the source sentences' trees."""
+    """The pairs of one shard of silver and, where they replace the parser's output, the source's gold trees."""
 
     number: int
     pairs: Sequence[Pair]
@@ -79,7 +79,7 @@ class PairsUnit:
 
 @dataclass(frozen=True, slots=True)
 class ProjectUnit:
-    """Aligns pairs and writes them to a shard of silver, with what the network says of their source sentences."""
+    """Aligns pairs and writes them to a shard of silver, with the distributions over their source sentences."""
 
     network: Biaffine
     batcher: Batcher
@@ -115,6 +115,6 @@ class ProjectUnit:
 def soft_trees(
     network: Biaffine, sentences: Sequence[Words], batcher: Batcher, inventory: Inventory
 ) -> Iterator[SoftTree]:
-    """What a network says of each sentence."""
+    """A network's distributions over each sentence."""
     for words, found in zip(sentences, distributions(network, sentences, batcher), strict=True):
         yield SoftTree(tuple(words), found, inventory, (True,) * len(words))

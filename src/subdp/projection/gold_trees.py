@@ -1,4 +1,4 @@
-"""Gold trees in the source parser's place: the trees of a treebank, found again for the pairs of its translation.
+"""Gold trees in place of a source parser: find each pair's tree in the treebank that was translated.
 
     bitext, trees = with_trees(read_bitext("en-es.tsv").clean(), read_conllu("en_ewt-ud-train.conllu"))
 
@@ -23,9 +23,9 @@ def with_trees(
 ) -> tuple[Bitext, tuple[Sentence, ...]]:
     """The pairs of a translated treebank with the treebank's own words, and for each pair its gold tree.
 
-    Line N of what `subdp translate` writes is sentence N, so a tree is found by its pair's line, whatever a filter has
-    dropped; pairs without lines count by their place. Where that is another sentence, as in a file of chosen or
-    shuffled lines, the first with the same text is taken. `same_words`: a pair must have its tree's words already.
+    Line N of the output of `subdp translate` is sentence N of the treebank, so a pair's line number finds its tree
+    whatever a filter has dropped; pairs without line numbers are counted. If the tree found has another text, as in a
+    shuffled file, the first tree with the same text is used. `same_words`: a pair must already have its tree's words.
     """
     sentences = list(treebank)
     texts = [_characters(sentence.words) for sentence in sentences]
@@ -41,17 +41,17 @@ def with_trees(
         pairs.append(replace(pair, source=sentences[place].words))
         trees.append(sentences[place])
         if same_words and pairs[-1] != pair:
-            hint = "links of a file count the words as the bitext is read: is --tokenized missing? or name a method"
+            hint = "a file of links counts the words of the bitext as read: is --tokenized missing? or name a method"
             raise _fault("has other words than its gold tree", pair, bitext, hint)
     if without:
         others = f", nor {'has' if len(without) == 2 else 'have'} {counted(len(without) - 1, 'other pair')}"
-        hint = "the treebank must hold the source sentences: `subdp translate` makes such a bitext of it"
+        hint = "the treebank must contain the source sentences; `subdp translate` makes such a bitext from it"
         raise _fault(f"has no gold tree{others if len(without) > 1 else ''}", without[0], bitext, hint)
     return replace(bitext, pairs=tuple(pairs)), tuple(trees)
 
 
 def check_trees(trees: Sequence[Sentence], label_names: Collection[str]) -> None:
-    """Trees must have heads, and no label that the parser does not know, subtypes apart."""
+    """Raise unless trees have heads, and only labels that the parser knows, subtypes ignored."""
     if trees and all(head == UNKNOWN for tree in trees for head in tree.heads):
         raise SubdpError("the gold trees have no heads", hint="name a treebank that is annotated")
     for tree in trees:
@@ -62,11 +62,11 @@ def check_trees(trees: Sequence[Sentence], label_names: Collection[str]) -> None
 
 
 def _characters(words: Sequence[str]) -> str:
-    """What is the same however a text is cut into words: its visible characters."""
+    """The visible characters of a text, which do not depend on how it is split into words."""
     return "".join(words_of(" ".join(words)))
 
 
 def _fault(reason: str, pair: Pair, bitext: Bitext, hint: str) -> SubdpError:
     text = textwrap.shorten(" ".join(pair.source), 60)
-    line = pair.line if pair.id == str(pair.line) else None  # In CoNLL-U its place is no line.
+    line = pair.line if pair.id == str(pair.line) else None  # In CoNLL-U, `line` counts sentences.
     return SubdpError(f"{text!r} {reason}", where=bitext.where, line=line, hint=hint)

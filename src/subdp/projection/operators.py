@@ -1,9 +1,9 @@
 """The projection operators of the paper, as pure functions on arrays.
 
-Everything here takes numpy arrays or torch tensors, one sentence pair or a batch in the leading dimensions, and gives
-back what it was given. Matrices are [dependent, head], ROOT is 0, NULL (the paper's dummy word) is the last column.
+Everything here takes numpy arrays or torch tensors, one sentence pair or a batch in the leading dimensions, and
+returns the same type. Matrices are [dependent, head], ROOT is 0, NULL (the paper's dummy word) is the last column.
 Ã, `alignment` below, is [S+1, T+1]: source by target, any non-negative weights, ROOT linked to ROOT alone.
-Torch is never imported: a tensor brings its own operations along. Numba is, when a batch of labels is projected.
+Torch is never imported: a tensor brings its own operations. Numba is imported when a batch of labels is projected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 Array: TypeAlias = Any
-"""A numpy array or a torch tensor; what comes back is of the kind that went in."""
+"""A numpy array or a torch tensor; functions return the type they were given."""
 
 
 def delta(matrix: Array) -> Array:
@@ -56,12 +56,12 @@ def target_to_source(alignment: Array) -> Array:
 def project_arcs(arcs: Array, alignment: Array) -> Array:
     """P̂2 = A_ts · P1 · A_st: carry arc distributions from source to target words.
 
-    P1 is meant with a NULL row, all of whose mass is on NULL, and A_st too, so that a row of P̂2 sums to what its
-    rows of P1 sum to, over T+1 words and NULL (Proposition 1). Adding A_ts's NULL column to the last one does that.
+    P1 and A_st are understood to have a NULL row with all its mass on NULL, so that a row of P̂2 sums to what its rows
+    of P1 sum to, over T+1 words and NULL (Proposition 1). Adding A_ts's NULL column to the last one does that.
 
     Shape: arcs [..., S+1, S+1], alignment [..., S+1, T+1] → [..., T+1, T+2].
     """
-    alignment = alignment * _ones_like(arcs[..., :1, :1])  # 0 and 1 of any kind, as numbers of the arcs' kind
+    alignment = alignment * _ones_like(arcs[..., :1, :1])  # links of any dtype, in the arcs' dtype
     to_source = target_to_source(alignment)
     projected = to_source[..., :-1] @ arcs @ source_to_target(alignment)
     return _concatenate((projected[..., :-1], projected[..., -1:] + to_source[..., -1:]))
@@ -72,12 +72,12 @@ def project_labels(labels: Array, alignment: Array) -> Array:
 
     A_ts is on both sides, so every (p, q) gets a distribution (Proposition 2). Most words have one link, so a batch in
     main memory goes through a loop over links, several times as fast as products with a matrix that is mostly zeros.
-    One pair alone, which is not worth loading the loop for, a GPU's batch, and one through which gradients flow, are
-    two matrix products.
+    A single pair (not worth loading the compiled loop for), a batch on a GPU, and one that needs gradients take two
+    matrix products instead.
 
     Shape: labels [..., S+1, S+1, L], alignment [..., S+1, T+1] → [..., T+1, T+1, L].
     """
-    alignment = alignment * _ones_like(labels[..., :1, :1, 0])  # 0 and 1 of any kind, as numbers of the labels' kind
+    alignment = alignment * _ones_like(labels[..., :1, :1, 0])  # links of any dtype, in the labels' dtype
     *batch, source, target = alignment.shape
     plain = [_as_numpy(array) for array in (labels, alignment)]
     alike = labels.dtype == alignment.dtype and labels.shape[:-1] == (*batch, source, source)
@@ -107,13 +107,13 @@ def _label_products(labels: Array, alignment: Array) -> Array:
 
 
 def project_tags(tags: Array, alignment: Array) -> Array:
-    """P̂2(k | p) = Σ_i A_ts[p,i] · P1(k | i): carry what is known of single words, such as their tags.
+    """P̂2(k | p) = Σ_i A_ts[p,i] · P1(k | i): carry distributions over the values of single words, such as tags.
 
     NULL gets A_ts's share of it, so that a row sums to what its rows of P1 sum to, over the values and NULL.
 
     Shape: tags [..., S+1, K], alignment [..., S+1, T+1] → [..., T+1, K+1].
     """
-    alignment = alignment * _ones_like(tags[..., :1, :1])  # 0 and 1 of any kind, as numbers of the tags' kind
+    alignment = alignment * _ones_like(tags[..., :1, :1])  # links of any dtype, in the tags' dtype
     to_source = target_to_source(alignment)
     return _concatenate((to_source[..., :-1] @ tags, to_source[..., -1:]))
 
@@ -153,7 +153,7 @@ def _ones_like(array: Array) -> Array:
 
 
 def _as_numpy(array: Array) -> Any:
-    """The array's own memory as a numpy array, or None where a loop cannot read it or must not write past autograd."""
+    """The array's own memory as a numpy array, or None where the loop cannot read it or would bypass autograd."""
     if not isinstance(array, np.ndarray):
         if array.device.type != "cpu" or array.requires_grad:
             return None
@@ -163,7 +163,7 @@ def _as_numpy(array: Array) -> Any:
 
 @functools.cache
 def _compiled(kind: np.dtype[Any]) -> Callable[[Array, Array, Array], None]:
-    """`_project_all` for numbers of one kind, compiled; the machine code is kept on disk for the next process."""
+    """`_project_all` compiled for one dtype; the machine code is cached on disk."""
     from numba import from_dtype, njit, types
     from numba.extending import register_jitable
 
@@ -174,7 +174,7 @@ def _compiled(kind: np.dtype[Any]) -> Callable[[Array, Array, Array], None]:
     signature = types.void(labels, alignment, types.Array(number, 4, "C"))
     try:
         return njit(signature, nogil=True, cache=True)(_project_all)  # type: ignore[no-any-return]
-    except RuntimeError:  # no folder to keep it in: compile in every process
+    except RuntimeError:  # no cache folder: compile in every process
         return njit(signature, nogil=True)(_project_all)  # type: ignore[no-any-return]
 
 
@@ -214,7 +214,7 @@ def _project_all(labels: Array, alignment: Array, result: Array) -> None:
 
 
 def _blend(rows: Array, words: Array, shares: Array, links: int, out: Array, start: int, width: int) -> None:
-    """The mean of some rows, one or more, each of `width` numbers, by their shares; compiled."""
+    """The mean of one or more rows of `width` numbers, weighted by their shares; compiled."""
     first, share = words[0] * width, shares[0]
     if links == 1:
         for x in range(width):

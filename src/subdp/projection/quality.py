@@ -1,6 +1,6 @@
 """How well projection went, without gold trees: how much mass reached the target words, and where it did not.
 
-`report.json` of a run holds this beside what the filters left out. Numpy only.
+A run's `report.json` holds this, along with what the filters dropped. Numpy only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PairQuality:
 
     @property
     def useful(self) -> float:
-        """The mass on heads that a word can have, as a share of its words."""
+        """The mass on possible heads, self-loops excluded, as a share of the words."""
         return (self.kept - self.self_loops) / self.words
 
 
@@ -56,7 +56,7 @@ def pair_qualities(silver: Silver) -> Iterable[PairQuality]:
 
 
 def summary(pairs: Sequence[PairQuality]) -> dict[str, Any]:
-    """Means over all target words, and the sentences that projection served worst."""
+    """Means over all target words, and the sentences with the least useful mass."""
     words = sum(pair.words for pair in pairs)
     worst = sorted(pairs, key=lambda pair: pair.useful)[:_WORST]
     return {

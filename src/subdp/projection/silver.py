@@ -1,8 +1,8 @@
 """Silver: sentence pairs with the source parser's distributions and an alignment, which `adapt` learns from.
 
-Dense target distributions are never stored; training projects them from these, batch by batch. `Silver` is what
-training needs of it, wherever it comes from; `SilverStore` is silver on disk, in shards of Arrow IPC that are units of
-work: each is written whole, once, under its number.
+Dense target distributions are never stored; training projects them batch by batch. `Silver` is the interface that
+training uses; `SilverStore` is silver on disk, in numbered shards of Arrow IPC. A shard is a unit of work, written once
+and as a whole.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from subdp.support.files import open_output
 
 Half = npt.NDArray[np.float16]
 SHARD = 512
-"""Pairs in a shard: what at most is done again after an interruption."""
+"""Pairs in a shard: the most that is redone after an interruption."""
 
 _INFO = "silver.json"
 _COLUMNS = [
@@ -42,7 +42,7 @@ _COLUMNS = [
 class SilverPair:
     """A sentence pair, its alignment, and the source parser's distributions (or a gold tree) on the source sentence.
 
-    `more` are other pairs of the same target sentence, as from other source languages, for a mean over all of them.
+    `more` are other pairs with the same target sentence, from other source languages say; training takes their mean.
 
     Shape: distributions as in `projection/substructures.py`.
     """
@@ -54,13 +54,13 @@ class SilverPair:
     more: tuple[SilverPair, ...] = ()
 
     def tree(self, inventory: Inventory) -> SoftTree:
-        """What the source parser, or the treebank, said of the source sentence."""
+        """The distributions over the source sentence as a soft tree."""
         distributions = {name: values.astype(np.float32) for name, values in self.distributions.items()}
         return SoftTree(self.source, distributions, inventory, (True,) * len(self.source))
 
 
 class Silver(ABC):
-    """Sentence pairs with source distributions; `made_from` tells what they come from, errors call them `where`."""
+    """Sentence pairs with source distributions; `made_from` records their origin, `where` names them in errors."""
 
     inventory: Inventory
     made_from: Mapping[str, Any]
@@ -81,7 +81,7 @@ class Silver(ABC):
 
 
 class SilverStore(Silver):
-    """Silver on disk, read as it is asked for. One that is not finished can be filled, but not read."""
+    """Silver on disk, read on demand. An unfinished store can be written to, but not read."""
 
     def __init__(self, folder: Path):
         self.folder, self.where = folder, str(folder)
@@ -96,12 +96,12 @@ class SilverStore(Silver):
 
     @classmethod
     def create(cls, folder: Path, inventory: Inventory, *, pairs: int, made_from: Mapping[str, Any]) -> SilverStore:
-        """A new store for so many pairs, or the one that is there if it was made from the same; otherwise an error."""
+        """A new store for this many pairs, or the existing one if made from the same inputs; else an error."""
         info = {"values": inventory, "pairs": pairs, "made_from": made_from}
         if (folder / _INFO).exists():
             if _read_info(folder) != json.loads(json.dumps(info)):
                 hint = "name another folder, or remove this one"
-                reason = "holds silver of another parser, bitext, aligner or treebank"
+                reason = "holds silver made with another parser, bitext, aligner or treebank"
                 raise SubdpError(reason, where=str(folder), hint=hint)
         else:
             try:
@@ -119,19 +119,19 @@ class SilverStore(Silver):
         return [range(start, min(start + SHARD, self.pairs)) for start in range(0, self.pairs, SHARD)]
 
     def missing(self) -> list[int]:
-        """The numbers of the shards that are not there yet."""
+        """The numbers of the shards that are still to be written."""
         return [number for number in range(len(self.units)) if not self._path(number).exists()]
 
     def write(self, number: int, pairs: Sequence[SilverPair]) -> None:
-        """Write one shard, all or nothing; whoever writes it writes the same."""
+        """Write one shard, all or nothing; every process writes the same bytes."""
         batch = pa.RecordBatch.from_pylist([_row(pair) for pair in pairs], self._schema)
         with open_output(self._path(number)) as output, pa.ipc.new_file(output, self._schema) as writer:
             writer.write_batch(batch)
 
     def check(self) -> SilverStore:
-        """The store itself, if all of it is there."""
+        """The store itself if it is complete; otherwise an error."""
         if missing := self.missing():
-            hint = "the same `subdp project` command finishes it"
+            hint = "run the same `subdp project` command to finish it"
             reason = f"is not finished: {len(missing)} of {counted(len(self.units), 'shard')} missing"
             raise SubdpError(reason, where=self.where, hint=hint)
         return self
@@ -182,7 +182,7 @@ def _row(pair: SilverPair) -> dict[str, Any]:
 
 
 def _read_info(folder: Path) -> dict[str, Any]:
-    """What a store says of itself; one of an earlier version has arcs and labels, and as many pairs as it has."""
+    """What `silver.json` says of a store, or the same facts worked out for a store of an earlier version."""
     try:
         info: dict[str, Any] = json.loads((folder / _INFO).read_text(encoding="utf-8"))
         if "labels" in info:
@@ -191,12 +191,12 @@ def _read_info(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise SubdpError("holds no silver", where=str(folder), hint="`subdp project` makes it") from None
     except (ValueError, KeyError, AttributeError):
-        raise SubdpError("is damaged", where=str(folder / _INFO), hint="make the folder anew") from None
+        raise SubdpError("is damaged", where=str(folder / _INFO), hint="remove the folder and project again") from None
 
 
 def _read_first_version(folder: Path, info: dict[str, Any]) -> dict[str, Any]:
     if info["keep"]:
-        hint = "an earlier version left out labels that count: project again, into another folder"
+        hint = "an earlier version left out labels that matter: project again into another folder"
         raise SubdpError("is silver with labels left out", where=str(folder), hint=hint)
     rows = [pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0).num_rows for path in folder.glob("*.arrow")]
     return {"values": {ARCS.name: [], LABELS.name: info["labels"]}, "pairs": sum(rows), "made_from": info["made_from"]}

@@ -1,4 +1,4 @@
-"""Other ways to read silver: a part of it, several as one. No distribution is computed or stored again."""
+"""Views of silver: some of its pairs, or several read as one. Nothing is computed or stored again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from subdp.support.errors import SubdpError
 
 
 class SilverPart(Silver):
-    """The pairs with these numbers, each with its alignment in `links`, which has one for every pair."""
+    """The pairs with these indices, with alignments from `links`, which has one for every pair of the silver."""
 
     def __init__(self, silver: Silver, indices: Sequence[int], links: Sequence[Alignment]):
         self.inventory, self.where = silver.inventory, silver.where
@@ -39,7 +39,7 @@ class SilverPart(Silver):
 
 
 class JoinedSilver(Silver):
-    """Several read as one. A value that a source parser does not know has probability 0 in its silver."""
+    """Several sets of silver read as one. A value that a source parser does not know has probability 0."""
 
     def __init__(self, silvers: Sequence[Silver]):
         if not silvers:
@@ -68,10 +68,10 @@ class JoinedSilver(Silver):
         return chain.from_iterable(silver.targets() for silver in self._silvers)
 
     def _widened(self, pair: SilverPair, name: str, columns: dict[str, list[int]]) -> Half:
-        """A distribution over the values of all, from one over those of one source; arcs stay as they are."""
+        """One source's distribution, extended to the values of all sources; arcs are unchanged."""
         if not self.inventory[name]:
             return pair.distributions[name]
-        if name not in columns:  # The source parser predicts nothing of the kind: no mass, and so no loss.
+        if name not in columns:  # The source parser does not predict this: no mass, so no loss.
             return np.zeros((len(pair.source) + 1, len(self.inventory[name])), np.float16)
         known = pair.distributions[name]
         wide = np.zeros((*known.shape[:-1], len(self.inventory[name])), np.float16)
@@ -80,7 +80,7 @@ class JoinedSilver(Silver):
 
 
 class AveragedSilver(JoinedSilver):
-    """Several read as one, target sentence by target sentence: what all its sources say of one is averaged."""
+    """Several sets of silver read as one, by target sentence: the distributions from all its sources are averaged."""
 
     def __init__(self, silvers: Sequence[Silver]):
         super().__init__(silvers)

@@ -1,7 +1,7 @@
-"""Soft trees: for every word a distribution over heads, for every pair of words one over labels, and maybe more.
+"""Soft trees: for every word a distribution over heads, for every pair of words one over labels, possibly more.
 
-A parser's output on a sentence is a soft tree, and so is what projection makes of it on the translation, where a row
-may keep less than all of its mass (the rest went to NULL). Numpy only.
+A parser's output on a sentence is a soft tree; so is its projection onto the translation, where a row may sum to less
+than 1 (the rest went to NULL). Numpy only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from subdp.projection.substructures import ARCS, LABELS, Inventory, carry, find_
 from subdp.support.errors import SubdpError
 
 Floats = npt.NDArray[np.floating]
-_TOLERANCE = 1e-3  # what half precision leaves of a row that sums to 1
+_TOLERANCE = 1e-3  # for rows that sum to 1 in half precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class Head:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoftTree:
-    """Distributions over the words of one sentence, by substructure: arcs and labels, and what else a parser predicts.
+    """Distributions over the words of one sentence, by substructure: arcs, labels, whatever else is predicted.
 
     Shape: as in `projection/substructures.py`: arcs [T+1, T+1] and labels [T+1, T+1, L], dependent by head with ROOT 0.
-    Row 0 of arcs is zero, for ROOT has no head. `inventory` has the names of the values. `linked` says of each word
-    whether it had an alignment link; a parser's own tree has all True.
+    Row 0 of arcs is zero because ROOT has no head. `inventory` names the values. `linked` says whether each word has an
+    alignment link; in a parser's own tree all are True.
     """
 
     words: tuple[str, ...]
@@ -51,7 +51,7 @@ class SoftTree:
         if len(self.linked) != len(self.words):
             raise SubdpError(f"{len(self.words)} words but {len(self.linked)} values of linked", where="<soft tree>")
         if set(self.distributions) != set(self.inventory) or not {ARCS.name, LABELS.name} <= set(self.inventory):
-            raise SubdpError("arcs, labels and all that has values needs a distribution", where="<soft tree>")
+            raise SubdpError("arcs, labels and all else in the inventory need a distribution", where="<soft tree>")
         for name, values in self.inventory.items():
             _check(name, self.distributions[name], len(self.words), len(values))
 
@@ -74,10 +74,10 @@ class SoftTree:
     def of(
         cls, sentence: Sentence, label_names: Sequence[str] | None = None, *, more: Inventory | None = None
     ) -> SoftTree:
-        """A discrete tree as a soft one: all mass on its arcs; labels of pairs that are no arc are uniform.
+        """A discrete tree as a soft one: all mass on its arcs; labels of pairs that are not arcs are uniform.
 
         A word with an unknown head has an empty row, one with an unknown label a uniform one. A label that is not among
-        `label_names` counts without its subtype: `nsubj:pass` as `nsubj`. `more` are the values of other substructures.
+        `label_names` loses its subtype: `nsubj:pass` becomes `nsubj`. `more` has the values of other substructures.
         """
         own = dict.fromkeys(label for label in sentence.labels if label != "_")
         names = tuple(own or ("_",)) if label_names is None else tuple(label_names)
@@ -118,7 +118,7 @@ class SoftTree:
 
     @property
     def coverage(self) -> Floats:
-        """α: how much of each word's mass was kept, the rest having gone to NULL.
+        """α: the share of each word's mass that was kept; the rest went to NULL.
 
         Shape: [T].
         """
@@ -148,7 +148,7 @@ class SoftTree:
         return tuple(word for word, linked in enumerate(self.linked, 1) if not linked)
 
     def best_tree(self) -> Sentence:
-        """The likeliest tree: every word has a head, where nothing was kept an arbitrary one that makes a tree."""
+        """The likeliest tree; a word whose mass is all lost gets an arbitrary head that makes it a tree."""
         scores = np.log(self.arcs, out=np.full_like(self.arcs, -np.inf), where=self.arcs > 0)
         heads = decode(scores)
         best = self.labels.argmax(axis=-1)

@@ -1,7 +1,7 @@
-"""What a parser predicts and projection carries: its substructures, each described once, in the list below.
+"""Substructures: what a parser predicts and projection carries, each described once in the list below.
 
-The paper projects arcs and their labels; its method carries whatever factors over words or pairs of words. Three kinds
-are enough. For a sentence of T words, [dependent, head] and ROOT 0 as everywhere:
+The paper projects arcs and their labels; its method works for whatever factors over words or pairs of words. Three
+kinds are enough. For a sentence of T words, [dependent, head] and ROOT 0 as everywhere:
 
     kind   distribution        carried through an alignment by                        mass that meets NULL
     head   [T+1, T+1]          A_ts · P1 · A_st                                       is lost

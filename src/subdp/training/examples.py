@@ -25,7 +25,7 @@ _MOST_PAIRS = 1000  # Some 20,000 words: enough to measure agreement by relation
 
 
 class Examples(Protocol):
-    """What can be trained on: sentences of known lengths, and the loss of any batch of them.
+    """Training data: sentences of known lengths, and the loss of any batch of them.
 
     The batcher turns words into vectors. If it is a module with parameters of its own, they are trained too.
     """
@@ -39,13 +39,13 @@ class Examples(Protocol):
         ...
 
     def loss(self, network: Biaffine, indices: Sequence[int], dropout: Sequence[Tensor] = ()) -> Tensor:
-        """The loss summed over the words of the examples with these numbers, in training with dropout."""
+        """The loss of the examples with these indices, summed over words; in training, with dropout masks."""
         ...
 
 
 @dataclass(frozen=True)
 class TreeExamples:
-    """Annotated sentences; where a head, label or tag is unknown, or not in the inventory, it gives no loss."""
+    """Annotated sentences; a head, label or tag that is unknown or not in the inventory adds no loss."""
 
     batcher: Batcher
     sentences: Sequence[Sentence]
@@ -79,7 +79,7 @@ class TreeExamples:
 
 @dataclass(frozen=True)
 class SoftExamples:
-    """Some of the pairs of silver, projected when a batch asks for them; a `teacher` completes their NULL mass."""
+    """Pairs of silver, projected batch by batch; their NULL mass goes to a `teacher`, if there is one."""
 
     batcher: Batcher
     silver: Silver
@@ -94,7 +94,7 @@ class SoftExamples:
         return [lengths[index] for index in self.indices]
 
     def taught_by(self, network: Biaffine) -> tuple[SoftExamples, float | None]:
-        """The examples with this network as teacher, if the losses ask for completion, and how far both agree."""
+        """The examples with this network as teacher, and its agreement; unchanged and None if `completion` is none."""
         if self.config.completion == "none":
             return self, None
         agreements = measure(self._first(network))
@@ -114,14 +114,14 @@ class SoftExamples:
         return soft_loss(scored, projected, self.config)
 
     def _first(self, network: Biaffine) -> Iterator[tuple[Scored, Projected]]:
-        """What a network says of the first examples, beside what is projected onto them."""
+        """A network's scores of the first examples, with the distributions projected onto them."""
         for indices in batches(self.lengths[:_MOST_PAIRS], UNTRAINED_WORDS, seed=0):
             pairs = [self.silver[self.indices[index]] for index in indices]
             own = network(self.batcher([pair.target for pair in pairs]))
             yield own, self._project(pairs, own.mask.device)
 
     def _project(self, pairs: Sequence[SilverPair], device: torch.device) -> Projected:
-        """The projected distributions of a batch, padded; of several sources, their mean."""
+        """The projected distributions of a batch, padded; the mean where there are several sources."""
         every = [one for pair in pairs for one in (pair, *pair.more)]
         source, alignment = _padded(every, self.silver.inventory)
         tensors = {name: torch.from_numpy(array).to(device) for name, array in source.items()}
@@ -136,7 +136,7 @@ Floats = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
 
 
 def _padded(pairs: Sequence[SilverPair], inventory: Inventory) -> tuple[Mapping[str, Floats], Floats]:
-    """Source distributions and alignments of several pairs in arrays for all: uniform labels as padding, else zeros.
+    """Source distributions and alignments of several pairs, padded: labels with 1/L, everything else with 0.
 
     Shape: each distribution [B, …] as `projection/substructures.py` has it for the longest source; [B, S+1, T+1].
     """

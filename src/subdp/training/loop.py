@@ -1,8 +1,8 @@
 """The one training loop, for gold trees and for soft trees alike.
 
 `train` reads top to bottom: batches, loss, step, held-out score, checkpoint. Every epoch draws its randomness from the
-seed and its own number, so a run that was killed and resumed, with as many threads, ends in the very weights of one
-that was not.
+seed and its own number, so a run that was killed and resumed with the same number of threads ends with exactly the
+weights of an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CHECKPOINT = "checkpoint.safetensors"
 METRICS = "metrics.jsonl"
 
 
-_LEAST_WORDS = 50  # For a core to be worth its own gradients, which are as large as the network.
+_LEAST_WORDS = 50  # Per core: fewer are not worth a core's own gradients, which are as large as the network.
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ def train(
     folder: Path | None = None,
     title: str = "training",
 ) -> History:
-    """Train a network in place; it ends with the best epoch by `held_out` (more is better) or with the last.
+    """Train a network in place; it ends with the weights of the best epoch by `held_out` (more is better), or the last.
 
-    With a `folder`, a checkpoint is written after every epoch, while the next one goes on (a full disk is noticed only
-    at the end of that), and training goes on from one that is there.
+    With a `folder`, a checkpoint is written after every epoch, in the background (a full disk is noticed only at the
+    end of the next one), and training resumes from a checkpoint that is there.
     """
-    network.train()  # Dropout is given, and there are no other modes; but without it CUDA's LSTM has no gradients.
+    network.train()  # For CUDA, whose LSTM has no gradients in eval mode; dropout masks are passed in.
     trained = _trained(network, examples.batcher)
     optimizer = torch.optim.Adam(trained.parameters(), lr=config.lr, betas=(0.9, 0.9), eps=1e-12, fused=True)
     average, best = _copy(trained), _copy(trained)
@@ -100,17 +100,17 @@ def train(
 
 
 def _trained(network: Biaffine, batcher: Batcher) -> nn.ModuleDict:
-    """All that is trained: the network and, where it has parameters, what makes vectors from words."""
+    """Everything that is trained: the network, and the batcher if it has parameters."""
     return nn.ModuleDict({"network": network} | ({"batcher": batcher} if isinstance(batcher, nn.Module) else {}))
 
 
 def _gradients(
     network: Biaffine, parameters: Sequence[nn.Parameter], examples: Examples, indices: Sequence[int], words: int
 ) -> float:
-    """Leave the gradients of a batch's loss per word in the parameters, and give back the loss summed over the words.
+    """Set the gradients of a batch's mean loss per word, and return the loss summed over words.
 
-    Every core takes some of the sentences: the steps of a BiLSTM are too small to be shared. Dropout is drawn
-    for the whole batch, so that the number of cores makes no difference but in rounding.
+    The sentences are divided among the cores, since the steps of a BiLSTM are too small to parallelise. Dropout is
+    drawn for the whole batch, so that the number of cores changes only rounding.
     """
     dropout = network.draw_dropout(len(indices), max(examples.lengths[index] for index in indices))
     shares = min(len(indices), cores(network.device), max(1, words // _LEAST_WORDS))
@@ -123,7 +123,7 @@ def _gradients(
 
     side_by_side(work, range(shares), network.device)
     for parameter, *parts in zip(parameters, *(gradients for _, gradients in found), strict=True):
-        # A copy: Adam's fused step takes it for laid out as the parameter, and two gradients may share their memory.
+        # A copy: Adam's fused step assumes the parameter's memory layout, and two gradients may share their memory.
         parameter.grad = torch.empty_like(parameter).copy_(parts[0])
         for part in parts[1:]:
             parameter.grad += part
@@ -131,7 +131,7 @@ def _gradients(
 
 
 def _clip(network: nn.Module, longest: float) -> None:
-    """Make the gradient as long as allowed, if it is longer."""
+    """Scale the gradient down to the maximum norm, if it is larger."""
     gradients = [parameter.grad for parameter in network.parameters() if parameter.grad is not None]
     norm = torch.nn.utils.get_total_norm(gradients)
     if norm > longest:
@@ -154,7 +154,7 @@ def _copy(trained: nn.Module) -> dict[str, Tensor]:
 
 
 def _move(average: dict[str, Tensor], trained: nn.Module, memory: float) -> None:
-    """Let a running mean of the weights take one more step in: memory · mean + (1 − memory) · weights."""
+    """Update the moving average of the weights: memory · average + (1 − memory) · weights."""
     for name, tensor in trained.state_dict().items():
         average[name].lerp_(tensor, 1 - memory)
 
@@ -169,7 +169,7 @@ def _score(trained: nn.Module, average: dict[str, Tensor], held_out: Callable[[]
 
 
 def _write(folder: Path, metrics: dict[str, float], tensors: dict[str, Tensor], history: History) -> None:
-    """Add a line of metrics, in place of those that a killed run did not get to check in, and write the checkpoint."""
+    """Append a line of metrics, dropping lines that a killed run wrote without a checkpoint; write the checkpoint."""
     path = folder / METRICS
     lines = path.read_text().splitlines() if path.exists() else []
     kept = [line for line in lines if json.loads(line)["epoch"] < metrics["epoch"]]
@@ -182,7 +182,7 @@ def _write(folder: Path, metrics: dict[str, float], tensors: dict[str, Tensor], 
 def _snapshot(
     trained: nn.Module, optimizer: torch.optim.Adam, average: dict[str, Tensor], best: dict[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Copies in main memory of what resuming needs: weights, Adam's moments, the weights' mean, the best."""
+    """Copies in main memory of what resuming needs: weights, Adam's moments, average and best weights."""
     tensors = {f"weights.{name}": tensor for name, tensor in trained.state_dict().items()}
     tensors |= {f"average.{name}": tensor for name, tensor in average.items()}
     tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
@@ -200,7 +200,7 @@ def _restore(
     average: dict[str, Tensor],
     best: dict[str, Tensor],
 ) -> History:
-    """Put everything back that is in a checkpoint, each into its place."""
+    """Restore everything from a checkpoint."""
     try:
         with safetensors.safe_open(path, "pt") as file:
             history = History(**json.loads(file.metadata()["history"]))
@@ -214,6 +214,6 @@ def _restore(
                 key: tensors[f"adam.{key}.{name}"].to(parameter.device) for key in ("step", "exp_avg", "exp_avg_sq")
             }
     except (safetensors.SafetensorError, KeyError, RuntimeError) as error:
-        hint = "it belongs to another training; remove it to begin anew"
+        hint = "it belongs to another training; remove it to start over"
         raise SubdpError(f"cannot be resumed from: {error}", where=str(path), hint=hint) from None
     return history

@@ -21,7 +21,7 @@ from subdp.support.settings import LossConfig, SelfLoops
 def tree_loss(scored: Scored, gold: Mapping[str, Tensor]) -> Tensor:
     """−Σ_p log P2(head_p | p) + log P2(label_p | head_p → p) + log P2(tag_p | p), over words where each is known.
 
-    Shape: of each substructure, the numbers of heads or of values, [B, N+1], −1 where unknown.
+    Shape: for each substructure [B, N+1], the indices of heads or values, −1 where unknown.
     """
     heads = gold["arcs"]
     known_head = scored.mask & (heads >= 0)
@@ -39,7 +39,7 @@ def tree_loss(scored: Scored, gold: Mapping[str, Tensor]) -> Tensor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Projected:
-    """Projected distributions of a batch, by substructure, with what the losses need to know of them.
+    """Projected distributions of a batch, by substructure, with what the losses need besides.
 
     Shape: distributions as in `projection/substructures.py`, with B in front; linked [B, N+1], True at
     words with a link, and at ROOT; null [B, N+1], the mass of a word's arcs that went to NULL.
@@ -56,9 +56,9 @@ class Projected:
 
 
 def project_batch(source: Mapping[str, Tensor], alignment: Tensor, config: LossConfig) -> Projected:
-    """Project a batch of source distributions, the temperature applied before and the rule for self-loops after.
+    """Project a batch of source distributions; the temperature is applied before, the rule for self-loops after.
 
-    Mass that a rule takes from self-loops is gone; it is no NULL mass, for projection did know where it belongs.
+    Mass that `self_loops = drop` removes is not NULL mass: projection did place it, so completion does not replace it.
 
     Shape: source as in `projection/substructures.py`, with B in front; alignment [B, S+1, N+1], ROOT linked to ROOT.
     """
@@ -72,9 +72,9 @@ def project_batch(source: Mapping[str, Tensor], alignment: Tensor, config: LossC
 
 
 def mean_of_sources(projected: Projected, owner: Tensor, count: int) -> Projected:
-    """The mean over projections from several sources onto one target sentence; `owner` [rows] says onto which of them.
+    """The mean of the projections onto each target sentence from its sources; `owner` [rows] is each row's sentence.
 
-    Labels are weighted by the arcs that they come with. Shape: as `Projected`, rows → count.
+    Labels are weighted by their arcs' probabilities. Shape: as `Projected`, rows → count.
     """
 
     def total(values: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ def mean_of_sources(projected: Projected, owner: Tensor, count: int) -> Projecte
     def mean(values: Tensor) -> Tensor:
         return total(values) / torch.bincount(owner, minlength=count).view(-1, *[1] * (values.dim() - 1))
 
-    weight = (projected.arcs + 1e-6)[..., None]  # alike where no source has an arc
+    weight = (projected.arcs + 1e-6)[..., None]  # equal weights where no source has an arc
     means = {
         name: total(weight * values) / total(weight) if find_substructure(name).kind == "pair" else mean(values)
         for name, values in projected.distributions.items()
@@ -92,7 +92,7 @@ def mean_of_sources(projected: Projected, owner: Tensor, count: int) -> Projecte
 
 
 def soften(probabilities: Tensor, temperature: float) -> Tensor:
-    """P^(1/τ), made to sum to what it summed to; τ = 1 changes nothing. Shape: [..., n] → the same."""
+    """P^(1/τ), rescaled to its former sum; τ = 1 changes nothing. Shape: [..., n] → the same."""
     if temperature == 1:
         return probabilities
     powered = probabilities ** (1 / temperature)
@@ -117,10 +117,10 @@ def soft_loss(scored: Scored, projected: Projected, config: LossConfig) -> Tenso
     """Partial cross entropy: −Σ_p Σ_q P̂2(q|p) log P2(q|p) − Σ_p Σ_q w_pq Σ_l P̂2(l|q→p) log P2(l|q→p), and for tags
     −Σ_p Σ_k P̂2(k|p) log P2(k|p).
 
-    p = 1..T, q = 0..T; nothing is renormalised. w is 1 (`none`: the paper), P̂2(q|p) (`arc`), or that at the likeliest q
-    alone (`best`); `label_pairs = aligned` makes it 0 where p or q has no link.
+    p = 1..T, q = 0..T; nothing is renormalised. w is 1 (`none`: the paper), P̂2(q|p) (`arc`), or P̂2(q|p) at the
+    likeliest q and 0 elsewhere (`best`); `label_pairs = aligned` makes it 0 where p or q has no link.
 
-    Shape: of the parts and distributions as in `Scored` and `Projected`.
+    Shape: as in `Scored` and `Projected`.
     """
     pairs = scored.mask[:, :, None] & (scored.mask | _root(scored.mask))[:, None, :]
     arcs = projected.arcs * pairs

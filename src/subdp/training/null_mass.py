@@ -1,11 +1,15 @@
-"""What becomes of NULL mass: what projection lost because a word, or its head, has no link.
+"""What becomes of NULL mass: the mass that projection lost because a word, or its head, has no link.
 
-The paper gives it to nobody: no loss. Here the source parser, run on the target sentence itself, may speak for those
-words (`completion`), as far as it can be trusted. That is measured without gold trees: on words where projection did
-choose a value, how often does the source parser choose the same one? For arcs by the relation that it gives the word,
-since function words and content words transfer very differently; for tags by the tag itself.
+The paper gives it to nobody: such a word adds less loss, or none. With `completion`, the source parser, run on the
+target sentence itself, is the teacher: its distributions receive all of the NULL mass (`source`), or as much as they
+are trusted with (`auto`). Trust is measured without gold trees: where projection chose a value, how often does the
+teacher choose the same one? For arcs this is counted by the relation that the teacher finds likeliest, since function
+words and content words transfer very differently; for tags by the tag.
 
-Measuring is `measure`, the rule is `Agreement.trust`, the use is `complete`.
+A word's trust is that of its relation in expectation, under the teacher's label distribution at its likeliest head.
+Mass that `self_loops = drop` removes is not NULL mass, and is not completed.
+
+`measure` counts, `Agreement.trust` is the rule, `complete` applies it.
 """
 
 from __future__ import annotations
@@ -23,15 +27,15 @@ from subdp.network.scorers import Scored
 from subdp.support.settings import Completion
 from subdp.training.losses import Projected
 
-_SURE = 0.5  # The least mass on one value for projection to count as having chosen it.
-_PRIOR = 50.0  # Words that a relation is taken to have had with the overall share before any were counted.
+_SURE = 0.5  # Minimum mass on one value for projection to have chosen it.
+_PRIOR = 50.0  # Pseudo-count: words at the overall agreement that every relation or tag starts with.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreement:
-    """Words for which projection chose a value, and those where the source parser chose the same, by its choice.
+    """Counts of words for which projection chose a value, and of those for which the teacher chose the same one.
 
-    For arcs by the relation that the source parser gives the word, for tags by the tag. Shape: words, same [K].
+    Grouped by the teacher's likeliest relation (arcs) or tag (tags). Shape: words, same [K].
     """
 
     words: Tensor
@@ -43,11 +47,11 @@ class Agreement:
         return float(self.same.sum() / self.words.sum().clamp(min=1))
 
     def by_value(self) -> Tensor:
-        """The share by relation or tag, drawn to the overall one where it is rare. Shape: [K]."""
+        """The share by relation or tag, smoothed towards the overall one. Shape: [K]."""
         return (self.same + _PRIOR * self.overall) / (self.words + _PRIOR)
 
     def trust(self) -> Tensor:
-        """How much of a word's missing mass its relation or tag earns it: 2a − 1, or nothing where that is below 0.
+        """The share of NULL mass that each relation or tag is trusted with: max(0, 2a − 1), where a is its agreement.
 
         Shape: [K].
         """
@@ -56,7 +60,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Teacher:
-    """The source parser as it was, with the share of NULL mass that it is given, by substructure.
+    """A copy of the source parser, with the share of NULL mass that it receives, by substructure.
 
     Shape: trust [K], over relations for arcs, over tags for tags.
     """
@@ -76,16 +80,16 @@ class Teacher:
 
     @torch.no_grad()
     def complete(self, projected: Projected, batch: Batch) -> Projected:
-        """Projected distributions with what the teacher says of the same sentences in place of NULL mass."""
+        """Projected distributions, with the teacher's own in place of trusted NULL mass."""
         return complete(projected, self.network(batch), self.trust)
 
 
 def complete(projected: Projected, own: Scored, trust: Mapping[str, Tensor]) -> Projected:
-    """Give a word's NULL mass to another parser's distributions, as far as that parser is trusted.
+    """Give a word's NULL mass to the teacher's distributions Q, as far as they are trusted.
 
-    P̂2(q|p) + τ_p · null_p · Q(q|p), where τ_p is the trust of p's relation in expectation under Q, at Q's likeliest
-    head. The label distribution of a pair becomes the mean of both, weighted by the arc mass that each brings. Tags get
-    P̂2(k|p) + null_p · τ_k · Q(k|p), null_p being what is missing of 1.
+    Arcs become P̂2(q|p) + τ_p · null_p · Q(q|p), where τ_p = Σ_l Q(l | q*→p) · τ_l at Q's likeliest head q*. The label
+    distribution of a pair becomes the mean of both, weighted by the arc mass that each contributes. Tags become
+    P̂2(k|p) + null_p · τ_k · Q(k|p), where null_p is 1 − Σ_k P̂2(k|p).
 
     Shape: trust [K] by substructure; the rest as in `Projected` and `Scored`.
     """
