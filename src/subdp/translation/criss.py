@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import pickle
 import re
-import struct
 import tempfile
 from argparse import Namespace
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from subdp.encoder.pretrained import require_transformers
 from subdp.support.errors import SubdpError
 
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # Rows 0 to 3 of fairseq's embeddings.
@@ -31,7 +30,6 @@ _OFFSET = 2  # Positions are counted from behind the padding's number.
 _COPIES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
 _FAIRSEQ_SHARED = (*_COPIES, "model.decoder.output_projection.weight")
 _SHARED = (*_COPIES, "model.shared.weight", "lm_head.weight")
-_NORMAL, _UNIGRAM = 1, 1  # SentencePiece's numbers for an ordinary piece and for a unigram model.
 
 
 def convert(checkpoint: Path, folder: Path) -> None:
@@ -40,6 +38,7 @@ def convert(checkpoint: Path, folder: Path) -> None:
     `checkpoint` is a `.pt` file or a folder with one; beside it stand `dict.txt`, `lang_dict.txt` (the languages in the
     order of training) and `sentence.bpe.model`, as in the archive that CRISS comes in.
     """
+    require_transformers("CRISS")
     file = _find(checkpoint)
     if folder.exists():
         raise SubdpError("is there already", where=str(folder), hint="name a new folder")
@@ -204,52 +203,21 @@ def _save_tokenizer(tokens: _Tokens, positions: int, folder: Path) -> None:
 
 
 def _sentencepiece(path: Path) -> tuple[list[tuple[str, float]], bytes]:
-    """The ordinary pieces of SentencePiece's model with their scores, and its map of characters.
-
-    Of the file's messages: 1 is a piece (1 text, 2 score, 3 type), 2 the training (3 kind of model), 3 the
-    normalisation (2 map of characters).
-    """
-    pieces, characters = [], b""
-    data = _read(path)
+    """The ordinary pieces of a SentencePiece model with their scores, and its character map."""
     try:
-        for number, value in _fields(data):
-            fields = dict(_fields(value)) if number in (1, 2, 3) else {}
-            if number == 1 and fields.get(3, _NORMAL) == _NORMAL:
-                pieces.append((fields[1].decode(), struct.unpack("<f", fields[2])[0]))
-            elif number == 2 and fields.get(3, _UNIGRAM) != _UNIGRAM:
-                raise SubdpError("is not a unigram model, as mBART's is", where=str(path))
-            elif number == 3:
-                characters = fields.get(2, b"")
-    except (IndexError, KeyError, TypeError, UnicodeDecodeError, struct.error):
-        pieces = []
+        from google.protobuf.message import DecodeError
+        from sentencepiece.sentencepiece_model_pb2 import ModelProto
+    except ModuleNotFoundError:
+        reason = "needs sentencepiece and protobuf, which are not installed"
+        raise SubdpError(reason, where=str(path), hint="pip install 'subdp[translate]'") from None
+    model = ModelProto()
+    try:
+        model.ParseFromString(_read(path))
+    except DecodeError:
+        model.Clear()
+    if model.trainer_spec.model_type != model.trainer_spec.UNIGRAM:
+        raise SubdpError("is not a unigram model, as mBART's is", where=str(path))
+    pieces = [(piece.piece, piece.score) for piece in model.pieces if piece.type == piece.NORMAL]
     if not pieces:
-        raise SubdpError("is no model of SentencePiece", where=str(path), hint="fetch it again")
-    return pieces, characters
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """The fields of a protocol buffer message: numbers as int, all else as bytes."""
-    at = 0
-
-    def varint() -> int:
-        nonlocal at
-        number = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            number |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return number
-
-    while at < len(data):
-        key = varint()
-        kind = key & 7
-        if kind == 0:
-            yield key >> 3, varint()
-            continue
-        size = varint() if kind == 2 else {1: 8, 5: 4}[kind]
-        if at + size > len(data):
-            raise IndexError("cut off")
-        yield key >> 3, data[at : at + size]
-        at += size
+        raise SubdpError("is not a SentencePiece model", where=str(path), hint="download it again")
+    return pieces, model.normalizer_spec.precompiled_charsmap

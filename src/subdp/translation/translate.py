@@ -24,7 +24,7 @@ from subdp.corpus.bitext_rows import lines_of
 from subdp.corpus.treebank import read_conllu
 from subdp.support.errors import SubdpError
 from subdp.support.files import name_of, open_text_output
-from subdp.support.plugins import load
+from subdp.support.plugins import make
 from subdp.support.progress import progress
 from subdp.translation.languages import spellings
 
@@ -70,9 +70,10 @@ def find_translator(
         return Apertium(source, target)
     if kind == "command" and rest:
         return Command(rest)
-    made = load("subdp.translators", name, built_in=BUILT_IN)(source, target)
+    made = make("subdp.translators", name, source, target, built_in=BUILT_IN)
     if not callable(getattr(made, "translate", None)) or not isinstance(getattr(made, "name", None), str):
-        raise SubdpError(f"the translator {name!r} has no name or no method translate", hint="see subdp.translate")
+        hint = "see Translator in subdp.translation.translate"
+        raise SubdpError(f"the translator {name!r} has no name or no method translate", hint=hint)
     translator: Translator = made
     return translator
 
