@@ -1,7 +1,7 @@
 """Pretrained Hugging Face models: found, fingerprinted, and loaded without noise or foreign code.
 
-`encoder.py` gets every encoder but the bundled one from here. Imports torch; transformers, an optional dependency that is
-slow to import, only when a model is loaded.
+`encoder.py` gets every encoder but the bundled one from here. Imports torch; transformers, an extra that is slow to
+import, only when a model is loaded.
 """
 
 from __future__ import annotations
