@@ -26,9 +26,11 @@ def render_page(sentences: Iterable[Sentence], *, title: str, edit: bool = False
 
     What is done on the page is kept by the browser under the hash of its sentences.
     """
-    items = [{"conllu": one.conllu, "rtl": runs_right_to_left("".join(one.words))} for one in sentences]
-    key = hashlib.sha256("\n\n".join(item["conllu"] for item in items).encode()).hexdigest()
-    data = {"name": PurePath(title).stem, "key": key, "edit": edit, "sentences": items}
+    items, digest = [], hashlib.sha256()
+    for sentence in sentences:
+        items.append({"conllu": sentence.conllu, "rtl": runs_right_to_left("".join(sentence.words))})
+        digest.update(f"{sentence.conllu}\n\n".encode())
+    data = {"name": PurePath(title).stem, "key": digest.hexdigest(), "edit": edit, "sentences": items}
     script = "\n".join(_asset(name) for name in _SCRIPTS)
     style = _asset("page.css")
     return Template(_asset("page.html")).substitute(

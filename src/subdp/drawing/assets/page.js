@@ -67,7 +67,6 @@ function tell() {
   }
   $("save").textContent = `Save done (${done})`;
   $("save").disabled = !done;
-  $("save-all").textContent = `Save all (${count})`;
   $("undo").disabled = !log.at;
   $("redo").disabled = log.at === log.changes.length;
   if (editing && !log.kept) notify("This browser keeps nothing for this page: save before you close it.", true);

@@ -4,7 +4,7 @@
 function make(name, attributes = {}, ...children) {
   const svg = ["svg", "path", "text"].includes(name);
   const element = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) if (value !== undefined && value !== false) element.setAttribute(key, value);
+  for (const [key, value] of Object.entries(attributes)) if (value !== undefined) element.setAttribute(key, value);
   element.append(...children);
   return element;
 }
@@ -28,8 +28,8 @@ function wordButton(sentence, word, chosen) {
     class: "word", "data-word": word, "aria-label": said, "aria-current": word === chosen, tabindex: word === (chosen ?? 0) ? 0 : -1,
   },
     make("span", { class: "form", dir: "auto" }, row[FORM]),
-    make("span", { class: "number" }, String(word + 1)),
-    make("span", { class: `tag ${stateOf(sentence, word, TAG)}` }, row[TAG]));
+    make("span", { class: "below", dir: "ltr" },
+      make("span", { class: "number" }, `${word + 1} `), make("span", { class: `tag ${stateOf(sentence, word, TAG)}` }, row[TAG])));
 }
 
 const pen = document.createElement("canvas").getContext("2d");
@@ -38,7 +38,8 @@ const pen = document.createElement("canvas").getContext("2d");
 function drawTree(tree, sentence, chosen) {
   const words = sentence.words.map((_, word) => wordButton(sentence, word, chosen));
   const picture = make("svg", { "aria-hidden": true });
-  const stage = make("div", { class: "stage", dir: sentence.rtl ? "rtl" : "ltr" }, picture, ...words);
+  const stage = make("div", { class: "stage" }, picture, ...words);
+  tree.dir = sentence.rtl ? "rtl" : "ltr";
   tree.replaceChildren(make("div", { class: "rootdrop", "data-word": -1 }, "ROOT"), stage);
   const widths = words.map((word) => word.getBoundingClientRect().width), height = Math.max(...words.map((word) => word.offsetHeight));
   pen.font = `700 11.5px ${getComputedStyle(stage).fontFamily}`; // the chosen arc's label is bold
@@ -110,7 +111,7 @@ function panelOf(sentence, word, editing) {
 function choiceButton(sentence, row, column, { value, share }, key, editing) {
   const shown = column === HEAD ? [make("bdi", {}, nameOf(sentence, value)), value > 0 ? ` ${value}` : ""] : [value];
   const button = make("button", {
-    class: "choice", "data-column": column, "data-value": value, "aria-pressed": value === row[column], disabled: !editing && "",
+    class: "choice", "data-column": column, "data-value": value, "aria-pressed": value === row[column], disabled: editing ? undefined : "",
   }, ...(editing && key < 10 ? [make("kbd", {}, String(key))] : []), make("span", { class: "value" }, ...shown),
     make("span", { class: "share" }, share >= 0 ? show(share) : ""));
   if (share >= 0) {
