@@ -75,7 +75,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Open]:
         file = tmp_path / "drafts.html"
         file.write_text(render_page(sentences or drafts(), title=file.name, edit=edit), encoding="utf-8")
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(60_000)  # a busy machine is no fault of the page
         page.set_viewport_size({"width": media.pop("width", 1100), "height": 900})
         page.emulate_media(**media)
         page.on("pageerror", lambda error: faults.append(str(error)))
@@ -475,6 +475,12 @@ def test_a_page_to_read_shows_the_same_and_changes_nothing(opened: Open) -> None
     assert tree(page, 1) == before
     assert page.locator("#save:visible, #undo:visible, .tick, main input").count() == 0
     assert page.evaluate("localStorage.length") == 0
+
+
+def test_a_page_to_read_takes_any_scheme_of_labels_and_partial_trees(opened: Open) -> None:
+    page = opened([Sentence.of(["Dogs", "bark", "."], heads=[2, 0, -1], labels=["subj", "root", "_"])], edit=False)
+    assert page.locator("main .arc").count() == 2
+    assert page.locator(".problem, main .wrong").count() == 0
 
 
 def test_a_change_in_one_tab_is_seen_in_another(opened: Open) -> None:

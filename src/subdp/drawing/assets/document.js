@@ -14,7 +14,7 @@ function readSentence({ conllu, rtl }, index) {
   const comments = lines.filter((line) => line.startsWith("#"));
   const rows = lines.filter((line) => !line.startsWith("#")).map((line) => line.split("\t"));
   const drafts = rows.filter((row) => /^[0-9]+$/.test(row[ID]));
-  const sentence = { index, rtl, comments, rows, drafts, words: drafts.map((row) => [...row]), done: false };
+  const sentence = { index, rtl, comments, rows, drafts, words: drafts.map((row) => [...row]), done: false, problems: [] };
   for (const line of comments) {
     const [, key, value] = /^# *([^=]*?) *= *(.*)$/.exec(line) ?? [];
     if (key === "sent_id") sentence.id = value;
@@ -25,7 +25,6 @@ function readSentence({ conllu, rtl }, index) {
   }
   sentence.text ??= drafts.map((row) => row[FORM]).join(" ");
   sentence.choices = drafts.map(choicesOf);
-  sentence.problems = problemsOf(sentence);
   return sentence;
 }
 

@@ -323,7 +323,7 @@ document.body.classList.toggle("reading", !editing);
 $("threshold").textContent = UNSURE.toFixed(2);
 $("order").hidden = !sentences.some((sentence) => sentence.doubt > 0);
 for (const name in FILTERS) {
-  if (editing || !["todo", "done", "changed"].includes(name)) $("filter").append(make("option", { value: name }));
+  if (editing || !["todo", "done", "changed", "wrong"].includes(name)) $("filter").append(make("option", { value: name }));
 }
 const used = (column) => sentences.flatMap((sentence) => sentence.drafts.map((row) => row[column]));
 for (const [id, names] of [["labels", [...LABELS, ...used(LABEL)]], ["tags", TAGS]]) {
