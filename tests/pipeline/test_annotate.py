@@ -106,6 +106,8 @@ def test_the_command_writes_a_file_or_nothing(
     assert len(list(read_conllu(tmp_path / "out.conllu"))) == 2
     assert run(*call, "-", "--format", "words") == 0
     assert capsys.readouterr().out.count("# doubt = ") == 2
+    assert run(*call, tmp_path / "out.html") == 0
+    assert '"name": "out"' in (tmp_path / "out.html").read_text(encoding="utf-8")
     for name, content, message in (
         ("empty.txt", b"\n", "empty.txt: holds no words"),
         ("latin.txt", "r\xf6d\n".encode("latin-1"), "latin.txt:1: not UTF-8"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from subdp.cli.app import Flag, Input, Output, app
 from subdp.corpus.draft import TextFormat
 from subdp.network.shipped import SHIPPED
@@ -68,7 +70,7 @@ def annotate(
     jobs: int = 1,
     output: Output = "-",
 ) -> None:
-    """Draft trees for an annotator to correct: CoNLL-U with probabilities and rivals in MISC.
+    """Draft trees for an annotator to correct: on a page, or as CoNLL-U with probabilities and rivals in MISC.
 
     Parameters
     ----------
@@ -91,11 +93,13 @@ def annotate(
     jobs
         Processes that parse, each with its share of the cores.
     output
-        CoNLL-U file to write.
+        File to write: .html for a page to correct the trees on, which opens in any browser; CoNLL-U otherwise.
     """
     from subdp.corpus.treebank import write_conllu
+    from subdp.drawing.page import render_page
     from subdp.parser import Parser
     from subdp.pipeline.annotate import annotate as drafts
+    from subdp.support.files import open_text_output
 
     model, engine = Parser.load(parser, encoder=encoder), LocalEngine(jobs)
     sentences = drafts(
@@ -108,4 +112,8 @@ def annotate(
         retag=retag,
         engine=engine,
     )
-    write_conllu(sentences, output)
+    if output.endswith(".html"):
+        with open_text_output(output) as write:
+            write(render_page(sentences, title=Path(output).name, edit=True))
+    else:
+        write_conllu(sentences, output)

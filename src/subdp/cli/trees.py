@@ -50,7 +50,7 @@ def evaluate(
 
 
 @app.command
-def show(file: Input, *, output: Output = "-", most: int = 20) -> None:
+def show(file: Input, *, output: Output = "-", most: int | None = None) -> None:
     """Draw the trees of a CoNLL-U file: in the terminal, or as .html or .svg.
 
     Parameters
@@ -58,30 +58,33 @@ def show(file: Input, *, output: Output = "-", most: int = 20) -> None:
     file
         CoNLL-U file.
     output
-        File to write: .html for a page, .svg for one picture; text otherwise.
+        File to write: .html for a page to look through, .svg for one picture; text otherwise.
     most
-        Draw the first so many sentences.
+        At most this many sentences; by default 20, or all of them on a page.
     """
     from itertools import islice
 
     from subdp.corpus.treebank import read_conllu
-    from subdp.drawing.render import Arc, render_html, render_svg, render_text
+    from subdp.drawing.page import render_page
+    from subdp.drawing.render import Arc, render_svg, render_text
     from subdp.support.files import open_text_output
 
     if "." in Path(output).name and not output.endswith((".html", ".svg", ".txt")):
         raise SubdpError("cannot be drawn", where=output, hint="name a file that ends in .html, .svg or .txt")
-    items = []
+    if most is None and not output.endswith(".html"):
+        most = 20
     sentences = read_conllu(file, any_roots=True)
-    for sentence in islice(sentences, max(most, 1)):
-        relations = enumerate(zip(sentence.heads, sentence.labels, strict=True), 1)
-        arcs = [Arc(word, head, label) for word, (head, label) in relations if head >= 0]
-        items.append((sentence.sent_id, sentence.words, arcs))
+    drawn = list(islice(sentences, most if most is None else max(most, 1)))
     if next(sentences, None) is not None:
-        say(f"the first {counted(len(items), 'sentence')}; --most draws more")
+        say(f"the first {counted(len(drawn), 'sentence')}; --most draws more")
+    pictures = []
+    for sentence in drawn:
+        relations = enumerate(zip(sentence.heads, sentence.labels, strict=True), 1)
+        pictures.append((sentence.words, [Arc(word, head, label) for word, (head, label) in relations if head >= 0]))
     with open_text_output(output) as write:
         if output.endswith(".html"):
-            write(render_html(items, title=file))
+            write(render_page(drawn, title=Path(file).name))
         elif output.endswith(".svg"):
-            write(render_svg(*items[0][1:]))
+            write(render_svg(*pictures[0]))
         else:
-            write("\n\n".join(render_text(words, arcs) for _, words, arcs in items) + "\n")
+            write("\n\n".join(render_text(words, arcs) for words, arcs in pictures) + "\n")

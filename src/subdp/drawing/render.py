@@ -1,18 +1,17 @@
-"""Pictures of trees, hard or soft: terminal text, SVG (in `svg`), and an HTML page of several SVGs.
+"""Pictures of trees, hard or soft: terminal text, and SVG (in `svg`).
 
-All take words and a plain list of weighted arcs, so that they serve every kind of tree. Standard library only.
+Both take words and a plain list of weighted arcs, so that they serve every kind of tree. Standard library only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from html import escape
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from subdp.drawing.arcs import Arc, clean, columns, runs_right_to_left, share_of, shown_words
 from subdp.drawing.svg import render_svg
 
-__all__ = ["Arc", "render_html", "render_svg", "render_text"]
+__all__ = ["Arc", "render_svg", "render_text"]
 
 
 class _Lane(NamedTuple):
@@ -82,19 +81,3 @@ def _lines(row: int, lanes: Sequence[_Lane]) -> str:
             drawn += "─" if row == lane.head else "▸"
             joined = True
     return drawn
-
-
-def render_html(
-    items: Iterable[tuple[str | None, Sequence[str], Sequence[Arc]]], *, title: str = "Dependency trees"
-) -> str:
-    """A page with one picture for each item: the sentence's id (or None), its words, its arcs."""
-    figures = []
-    for number, (name, words, arcs) in enumerate(items, start=1):
-        caption = escape(clean(name or f"Sentence {number}"))
-        figures.append(f'<figure>\n<figcaption dir="auto">{caption}</figcaption>\n{render_svg(words, arcs)}</figure>\n')
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(clean(title))}</title>\n'
-        "<style>body { font-family: sans-serif; margin: 2em; color: #111; background: #fff }"
-        " figure { margin: 0 0 2em; overflow-x: auto } figcaption { color: #666; margin-bottom: .5em }</style>\n"
-        f"</head>\n<body>\n{''.join(figures)}</body>\n</html>\n"
-    )

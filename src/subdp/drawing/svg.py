@@ -5,7 +5,9 @@ Standard library only.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from html import escape
 from itertools import pairwise
 from typing import NamedTuple
@@ -51,7 +53,7 @@ def render_svg(words: Sequence[str], arcs: Sequence[Arc]) -> str:
 
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:.0f}" height="{height:.0f}"'
-        f' viewBox="0 0 {width:.1f} {height:.1f}" font-family="sans-serif" text-anchor="middle">',
+        f' viewBox="0 0 {width:.1f} {height:.1f}" {_FONT} text-anchor="middle">',
         f"<title>{escape(' '.join(names[1:]))}</title>",
         f'<rect width="{width:.1f}" height="{height:.1f}" fill="#fff"/>',
     ]
@@ -68,9 +70,28 @@ def render_svg(words: Sequence[str], arcs: Sequence[Arc]) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
+# Tamil by name: where Noto's fonts are installed, Chromium falls back on Grantha's, which lacks most of its letters.
+_FONT = "font-family=\"sans-serif, 'Noto Sans Tamil'\""
+
+# Widths of letters in em, by the script that their Unicode names begin with: the widest words met in Noto's fonts.
+_EMS = {
+    "ARABIC": 0.72, "ARMENIAN": 0.76, "BENGALI": 0.66, "CYRILLIC": 0.66, "DEVANAGARI": 0.72, "ETHIOPIC": 0.78,
+    "GUJARATI": 0.68, "KANNADA": 0.85, "KHMER": 0.8, "LAO": 0.66, "MALAYALAM": 1.1, "MYANMAR": 1.15, "ORIYA": 0.8,
+    "SINHALA": 0.95, "TAMIL": 1.05, "TELUGU": 0.75,
+}  # fmt: skip
+
+
 def _text_width(text: str, size: float) -> float:
-    """About how wide text is; a generous guess, since the reader's font is unknown."""
-    return size * sum((0, 0.6, 1.0)[columns(sign)] + sign.isupper() * 0.15 + (sign in "mwMW") * 0.3 for sign in text)
+    """About how wide text is; rather too wide, since the reader's font is unknown."""
+    return size * sum(map(_ems, text))
+
+
+@cache
+def _ems(sign: str) -> float:
+    if columns(sign) != 1:  # a mark on another letter takes no room; East Asian letters fill a square
+        return columns(sign) / 2
+    script = unicodedata.name(sign, "").partition(" ")[0]
+    return _EMS.get(script, 0.6) + sign.isupper() * 0.15 + (sign in "mwMW") * 0.3
 
 
 def _layout(names: Sequence[str], arcs: Sequence[Arc]) -> tuple[dict[int, float], list[_Bow]]:
