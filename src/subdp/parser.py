@@ -43,7 +43,8 @@ from subdp.support.cache import cache_folder
 from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
 from subdp.support.progress import progress
-from subdp.support.settings import NetworkConfig, Settings, as_dict
+from subdp.support.settings import NetworkConfig, Settings
+from subdp.support.values import as_dict
 from subdp.training.examples import Examples, SoftExamples, TreeExamples
 from subdp.training.loop import mean_loss, train
 

@@ -117,7 +117,7 @@ def test_a_script_without_spaces_is_noted_once(tmp_path: Path) -> None:
         ("1.1\ta\tb\na\tb\n", 2, "2 columns instead of 3", "score TAB"),
         (b"one\teins\ncaf\xe9\tx\n", 2, "byte 0xe9 is not UTF-8", "iconv"),
         (b"one\teins\na\0b\tx\n", 2, "a NUL byte", "not a text file"),
-        ("one\teins\n".encode("utf-16"), 1, "UTF-16", "UTF-8"),
+        ("one\teins\n".encode("utf-16"), None, "UTF-16", "UTF-8"),
         ("", None, "no lines", "empty"),
     ],
 )

@@ -144,13 +144,16 @@ def test_any_roots_lets_none_and_two_pass() -> None:
 
 
 BROKEN: dict[str, tuple[str | bytes, int | None, str]] = {
-    "no columns": ("just text\n\n", 1, "1 column instead of 10"),
+    "no columns": (block(row(1, 0), "just text"), 2, "1 column instead of 10"),
+    "raw text": ("just text\n\n", 1, "this is not CoNLL-U"),
+    "raw text without an empty line": ("# title\nSome text.\nThat goes on.\n", 2, "this is not CoNLL-U"),
+    "raw text without a line end": ("Some text of ten words or more, all in one long line", 1, "this is not CoNLL-U"),
     "too few columns": (block("1\tw\t_"), 1, "3 columns instead of 10"),
     "too many columns": (block(row(1, 0) + "\t_"), 1, "11 columns instead of 10"),
     "one column too many, then one too few": (block(row(1, 0) + "\t2", row(2, 1)[:-2]), 1, "11 columns"),
     "two columns too many, then two too few": (block(row(1, 0) + "\t2\tX", row(2, 1)[:-4]), 1, "12 columns"),
     "two roots beside an unknown head": (block(row(1, 0), row(2, 0), row(3, "_")), 2, "both have head 0"),
-    "spaces for tabs": (block(row(1, 0).replace("\t", " ")), 1, "parted by spaces"),
+    "spaces for tabs": (block(row(1, 0).replace("\t", " ")), 1, "separated by spaces"),
     "empty form": (block(row(1, 0, form="")), 1, "column FORM is empty"),
     "empty misc": (block(row(1, 0)[:-1]), 1, "column MISC is empty"),
     "an id that is none": (block("one" + row(1, 0)[1:]), 1, "'one' is not an id"),

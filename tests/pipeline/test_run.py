@@ -281,9 +281,9 @@ class TestInputs:
         ("text", "message"),
         [
             ("run = 3\n", "run is not a section"),
-            ("[run]\nbitexts = []\n", "there is no option 'bitexts'"),
+            ("[run]\nbitexts = []\n", "there is no setting 'bitexts'"),
             ("[run]\nbitext = 'a'\n", "bitext cannot be 'a' .give a list of names"),
-            ("[run]\nbitext = ['a']\nseed = '1'\n", "seed cannot be '1' .give a whole number"),
+            ("[run]\nbitext = ['a']\nseed = -1\n", "seed cannot be -1 .give a whole number of at least 0"),
             ("[run]\nbitext = ['a']\npreset = 'huge'\n", "preset cannot be 'huge' .give small or paper"),
             ("[run]\nbitext = ['a']\ntest = 3\n", "test cannot be 3 .give a name"),
             ("[run]\nbitext = ['a']\none_to_one = 1\n", "one_to_one cannot be 1 .give true or false"),

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from subdp.cli.app import Output, app, give, say
 from subdp.cli.steps import Changes
-from subdp.experiments.corpora import LANGUAGES, Corpora
+from subdp.experiments.corpora import Corpora
 from subdp.experiments.grid import ExperimentName, ExperimentOptions, Grid
-from subdp.support.errors import SubdpError
-from subdp.support.settings import LOSSES, PRESETS, LossConfig, LossesName, Settings, read_toml
+from subdp.support.settings import LOSSES, LossConfig, LossesName, Settings
 
 
 @app.command
@@ -68,12 +67,10 @@ def experiment(
     from subdp.experiments.cells import run_grid
     from subdp.experiments.tables import markdown, write_report
 
-    section = _section(config)
-    chosen_seeds, chosen_languages = seeds or section.pop("seeds"), languages or section.pop("languages")
-    given = {"encoder": encoder, "tatoeba": tatoeba, "jobs": jobs}
-    options = _options(section | {key: value for key, value in given.items() if value is not None}, config)
+    given = {"languages": languages, "seeds": seeds, "encoder": encoder, "tatoeba": tatoeba, "jobs": jobs}
+    options = ExperimentOptions.resolve(config, {name: value for name, value in given.items() if value is not None})
     settings = Settings.resolve(options.preset, losses, config, {"adapt": adapt or {}, "losses": loss or {}})
-    grid = Grid(name, tuple(chosen_languages), tuple(chosen_seeds), options, settings)
+    grid = Grid(name, options, settings)
     folder = Path(output)
     results = run_grid(grid, Corpora(Path(data), options.bitext, options.tatoeba), folder, say)
     give(markdown(name, results, grid.splits))
@@ -85,31 +82,3 @@ def _suffix(losses: LossConfig) -> str:
     """What tells the files of other losses apart: nothing for the default, a name, or a few letters of a hash."""
     names = {LOSSES["default"]: "", LOSSES["paper"]: "-paper"}
     return names.get(losses, f"-{hashlib.sha256(repr(losses).encode()).hexdigest()[:6]}")
-
-
-def _section(config: str | None) -> dict[str, Any]:
-    """The section [experiment] of a file, with seeds and languages, checked, in any case."""
-    section: dict[str, Any] = {"seeds": [1], "languages": list(LANGUAGES)}
-    if config is not None:
-        section |= read_toml(config).get("experiment", {})
-    for name, kind in (("seeds", int), ("languages", str)):
-        if not isinstance(section[name], list) or not all(type(item) is kind for item in section[name]):
-            raise SubdpError(f"{name} cannot be {section[name]!r}", where=config, hint="give a list, as in configs/")
-    return section
-
-
-def _options(section: dict[str, Any], config: str | None) -> ExperimentOptions:
-    kinds = get_type_hints(ExperimentOptions)
-    values = {name: value for name, value in section.items() if name not in ("seeds", "languages")}
-    for name, value in values.items():
-        if name not in kinds:
-            hint = f"there are {', '.join(kinds)}, seeds, languages"
-            raise SubdpError(f"there is no setting {name!r} in [experiment]", where=config, hint=hint)
-        fits = {
-            "preset": value in PRESETS if isinstance(value, str) else False,
-            "encoder": isinstance(value, str),
-            "bitext": isinstance(value, list) and all(isinstance(item, str) for item in value),
-        }.get(name, type(value) is int and value > 0)
-        if not fits:
-            raise SubdpError(f"{name} cannot be {value!r}", where=config, hint="numbers are above 0; see configs/")
-    return ExperimentOptions(**{**values, **({"bitext": tuple(values["bitext"])} if "bitext" in values else {})})

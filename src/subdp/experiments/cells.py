@@ -32,7 +32,7 @@ from subdp.support.engine import LocalEngine
 from subdp.support.errors import counted
 from subdp.support.files import write_json
 from subdp.support.progress import progress
-from subdp.support.settings import as_dict
+from subdp.support.values import as_dict
 
 Say = Callable[[str], None]
 RESULT, LINKS = "result.json", "links.txt"

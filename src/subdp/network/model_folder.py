@@ -25,7 +25,8 @@ from subdp.network.biaffine import Biaffine
 from subdp.network.model_card import card
 from subdp.projection.substructures import ARCS, LABELS, Inventory
 from subdp.support.errors import SubdpError
-from subdp.support.settings import NetworkConfig, as_dict
+from subdp.support.settings import NetworkConfig
+from subdp.support.values import as_dict, converted
 
 _FORMAT = 3
 _WITHOUT_LAYERS = 2  # The format before: labels.json was a list, and the weights had other names.
@@ -109,8 +110,7 @@ def load_folder(folder: Path) -> Model:
         if facts["format"] not in (_FORMAT, _WITHOUT_LAYERS):
             hint = "another version of subdp made it: train it again, or install that version"
             raise SubdpError(f"has format {facts['format']}, not {_FORMAT}", where=str(folder), hint=hint)
-        sizes = dict(facts["network"])
-        sizes["layers"] = None if sizes["layers"] is None else tuple(sizes["layers"])
+        sizes = converted(NetworkConfig, facts["network"], where=str(folder / "config.json"))
         config, encoder = NetworkConfig(**sizes), dict(facts["encoder"])
         layers = encoder["layers"] + 1 if config.layers is None else len(config.layers)
         named = values if facts["format"] == _FORMAT else {LABELS.name: values}

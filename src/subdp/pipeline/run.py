@@ -25,7 +25,8 @@ from subdp.pipeline.stages import Say, Stage, perform, plan, stage_name
 from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
 from subdp.support.files import file_hash, open_text_output
-from subdp.support.settings import Settings, as_dict
+from subdp.support.settings import Settings
+from subdp.support.values import as_dict, as_toml
 
 if TYPE_CHECKING:
     from subdp.pipeline.work import Work
@@ -80,7 +81,7 @@ class Run:
         """All that the run was asked for, as a file that asks for it again."""
         versions = ", ".join(f"{name} {version(name)}" for name in ("subdp", "torch", "transformers", "numpy"))
         head = f"# Made with {versions}, Python {platform.python_version()}; inputs by hash: stages/*/manifest.json\n"
-        return "\n".join([head, self.options.as_toml(), self.settings.as_toml()])
+        return head + "\n" + as_toml({"run": self.options, **self.settings.sections})
 
     def _prepare(self) -> None:
         """Make the folder, unless it holds other things, and remove what a killed process was writing."""

@@ -20,10 +20,9 @@ from itertools import product
 from pathlib import Path
 from typing import Protocol
 
-from subdp.corpus.bitext_rows import lines_of
 from subdp.corpus.treebank import read_conllu
 from subdp.support.errors import SubdpError
-from subdp.support.files import name_of, open_text_output
+from subdp.support.files import name_of, open_text_output, read_lines
 from subdp.support.plugins import load
 from subdp.support.progress import progress
 from subdp.translation.languages import spellings
@@ -112,7 +111,7 @@ def _rows(source: str) -> Iterator[tuple[str, str]]:
             words = _one_line(" ".join(sentence.words))
             yield _one_line(sentence.text or "") or words, words
     else:
-        for _, line in lines_of(source):
+        for _, line in read_lines(source):
             yield (_one_line(line),) * 2
 
 
