@@ -60,6 +60,14 @@ def test_writing_gives_back_the_bytes_that_were_read(tmp_path: Path) -> None:
         assert (tmp_path / "again.conllu").read_bytes() == text.encode()
 
 
+def test_words_are_composed_and_the_forms_stay_as_they_were_written(tmp_path: Path) -> None:
+    decomposed = block("# text = e\u0301te\u0301", row(1, 0, form="e\u0301te\u0301"))
+    (sentence,) = read(decomposed)
+    assert sentence.words == ("été",)
+    write_conllu([sentence.with_tree([0], ["root"])], tmp_path / "out.conllu")
+    assert (tmp_path / "out.conllu").read_text(encoding="utf-8") == decomposed.replace("dep", "root")
+
+
 def test_text_files_and_byte_files_are_read_and_written_alike() -> None:
     output = io.StringIO()
     write_conllu(read_conllu(io.StringIO(PLAIN + "\n")), output)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from subdp.corpus.treebank import Sentence, read_conllu
-from subdp.corpus.words import Tokenizer, sentences_of, words_function
+from subdp.corpus.words import Tokenizer, composed, sentences_of, words_function
 from subdp.support.errors import SubdpError
 from subdp.support.files import Source, name_of, read_lines
 
@@ -48,13 +48,12 @@ def _from_lines(source: Source, *, split: bool, tokenizer: str | Tokenizer) -> I
 
 
 def draft(text: str, words: tuple[str, ...], sent_id: str) -> Sentence:
-    """A sentence whose tree is not known yet, ready to be written as CoNLL-U.
+    """A sentence whose tree is not known yet, ready to be written as CoNLL-U. `words` are those of `words_of`.
 
     >>> draft("Go!", ("Go", "!"), "1").conllu.split("\\n")[2].endswith("SpaceAfter=No")
     True
     """
-    # Composed characters, as Universal Dependencies wants them.
-    text, words = unicodedata.normalize("NFC", text), tuple(unicodedata.normalize("NFC", word) for word in words)
+    text = composed(text)  # as the words are, and as Universal Dependencies requires
     misc, end = [], 0
     for word in words:
         start = text.find(word, end)

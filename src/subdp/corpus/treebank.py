@@ -1,7 +1,8 @@
 """Sentences with dependency trees: CoNLL-U in and out, without loss, as a stream.
 
 A `Sentence` keeps the text it was read from, so comments, multiword ranges (`1-2`), empty nodes (`7.1`) and every
-column survive; words, heads and labels are read off it once and checked. Imports no torch and no numpy.
+column survive; words, heads and labels are parsed from it once. What is read from a file or made by `Sentence.of` is
+checked; a caller that builds a `Sentence` directly, as `annotate` does, vouches for it. Imports no torch and no numpy.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import IO, Any
+from unicodedata import is_normalized
 
 from subdp.corpus.conllu_faults import find_fault, find_other_format
+from subdp.corpus.words import composed
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import Source, decode, name_of, open_input, open_text_output
 
@@ -31,8 +34,9 @@ _HEADS = {"_": UNKNOWN, **{str(number): number for number in range(500)}}
 class Sentence:
     """One sentence: its CoNLL-U text, and the columns a parser works with.
 
-    `heads[0]` is the head of word 1; 0 is ROOT, `UNKNOWN` (-1) where none is annotated. Values are made by
-    `Sentence.of` and `read_conllu`, which check them.
+    `words` are the forms in Unicode's NFC, the same however accents are stored; the text keeps the forms as they were
+    written. `heads[0]` is the head of word 1; 0 is ROOT, `UNKNOWN` (-1) where none is annotated.
+    `Sentence.of` and `read_conllu` make sentences and check them.
     """
 
     conllu: str
@@ -228,7 +232,8 @@ def _parse(block: str, any_roots: bool) -> Sentence | None:
         heads = tuple(UNKNOWN if head == "_" else int(head) if _NUMBER(head) else _BAD for head in fields[6::11])
     if not _sound(heads, any_roots):
         return None
-    return Sentence(block, tuple(fields[1::11]), heads, tuple(fields[7::11]), tuple(fields[3::11]))
+    words = fields[1::11] if is_normalized("NFC", body) else [composed(word) for word in fields[1::11]]
+    return Sentence(block, tuple(words), heads, tuple(fields[7::11]), tuple(fields[3::11]))
 
 
 def _sound(heads: tuple[int, ...], any_roots: bool) -> bool:

@@ -7,7 +7,6 @@ Imports no torch: the parser is given.
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from subdp.corpus.bitext_rows import table_rows
 from subdp.corpus.draft import draft, read_sentences, upos_of
 from subdp.corpus.treebank import Sentence
-from subdp.corpus.words import words_function
+from subdp.corpus.words import composed, words_function
 from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
 from subdp.support.files import name_of
@@ -83,7 +82,7 @@ def _targets(source: str, tokenizer: str) -> Iterator[Sentence]:
     cut = words_function(tokenizer)
     for line, other, text in table_rows(source, "auto", None, Counter()):
         if words := cut(text):
-            translation = unicodedata.normalize("NFC", " ".join(other.split()))
+            translation = composed(" ".join(other.split()))
             yield _with_comment(draft(text, words, str(line)), f"# translation = {translation}")
 
 
