@@ -120,11 +120,16 @@ class Parser:
         return replace(parser, about={**(about or {}), **made})
 
     @classmethod
-    def load(cls, folder: str | Path, *, encoder: str | Path | Encoder | None = None) -> Parser:
-        """Load a model folder; nothing in it is executed. `encoder` says where its encoder is, if not where it was."""
+    def load(
+        cls, folder: str | Path, *, encoder: str | Path | Encoder | None = None, device: str | None = None
+    ) -> Parser:
+        """Load a model folder; nothing in it is executed. `encoder` says where its encoder is, if not where it was.
+
+        `device` is where it runs, `cpu` or `cuda` for example: by default a GPU if there is one, or where `encoder` is.
+        """
         found = load_folder(Path(folder))
         facts = found.encoder
-        model = encoder if isinstance(encoder, Encoder) else Encoder.load(encoder or facts["name"])
+        model = encoder if isinstance(encoder, Encoder) else Encoder.load(encoder or facts["name"], device)
         if model.fingerprint != facts["fingerprint"]:
             hint = f"it was trained with {facts['name']}; name that one with --encoder, or encoder= in Python"
             raise SubdpError("was trained with another encoder", where=str(folder), hint=hint)

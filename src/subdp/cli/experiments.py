@@ -30,39 +30,42 @@ def experiment(
     loss: Changes = None,
     tatoeba: int | None = None,
     jobs: int | None = None,
+    device: str | None = None,
 ) -> None:
-    """Repeat an experiment of the paper: transfer, ablation, alignment, losses, multisource or bitext-size.
+    """Reproduce an experiment of the paper: transfer, ablation, alignment, losses, multisource or bitext-size.
 
-    Tables (Markdown, LaTeX, CSV) and a figure are written to the output folder. A grid that was stopped goes on where
-    it was; experiments in one folder share what they have in common.
+    Writes tables (Markdown, LaTeX, CSV) and a figure to the output folder. An interrupted experiment is resumed by the
+    same command; experiments in one folder share what they have in common.
 
     Parameters
     ----------
     name
-        Which one.
+        The experiment.
     data
         Folder with ud/ and bitext/.
     output
-        Folder for all results.
+        Folder to write all results to.
     languages
-        Target languages, as --languages de tr; by default all eight of the paper.
+        Target languages, such as --languages de tr; by default the paper's eight.
     seeds
-        As --seeds 1 2 3; by default those of the configuration, or 1.
+        Random seeds, such as --seeds 1 2 3; by default those of the configuration file, or 1.
     encoder
-        Train source parsers with this encoder, instead of using the one that comes with subdp.
+        Train source parsers with this encoder, instead of using the parser that comes with subdp.
     losses
-        default, or paper for the paper's formulas to the letter.
+        default, or paper for exactly the paper's losses.
     config
-        TOML file with a section [experiment], and settings; see configs/.
+        TOML file with a section [experiment] and settings; see configs/.
     adapt
-        Settings of the target parser's training, as --adapt.epochs 10.
+        Settings of the target parser's training, such as --adapt.epochs 10.
     loss
-        Settings of the losses, as --loss.completion none.
+        Settings of the losses, such as --loss.completion none.
     tatoeba
-        Pairs of Tatoeba at most; by default what the configuration says, or 1,000. For none of it, leave it out of the
-        configuration's `bitext`.
+        Maximum number of pairs from Tatoeba; by default what the configuration file says, or 1,000. To use none, leave
+        tatoeba out of the configuration's `bitext`.
     jobs
-        Cells worked on at once, each with its share of the cores.
+        Cells to work on in parallel, each with its share of the cores.
+    device
+        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     """
     from subdp.experiments.cells import run_grid
     from subdp.experiments.tables import markdown, write_report
@@ -72,7 +75,7 @@ def experiment(
     settings = Settings.resolve(options.preset, losses, config, {"adapt": adapt or {}, "losses": loss or {}})
     grid = Grid(name, options, settings)
     folder = Path(output)
-    results = run_grid(grid, Corpora(Path(data), options.bitext, options.tatoeba), folder, say)
+    results = run_grid(grid, Corpora(Path(data), options.bitext, options.tatoeba), folder, say, device=device)
     give(markdown(name, results, grid.splits))
     for path in write_report(name, results, grid.splits, folder, name + _suffix(settings.losses)):
         say(str(path))

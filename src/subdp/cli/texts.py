@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from subdp.cli.app import Flag, Input, Output, app
-from subdp.corpus.draft import TextFormat
+from subdp.corpus.draft import TextFormat, read_sentences
+from subdp.corpus.treebank import write_conllu
 from subdp.network.shipped import SHIPPED
 from subdp.pipeline.annotate import AnnotateFormat, Order
+from subdp.pipeline.annotate import annotate as drafts
 from subdp.support.engine import LocalEngine
 
 
@@ -19,9 +21,10 @@ def parse(
     confidence: Flag = False,
     encoder: str | None = None,
     jobs: int = 1,
+    device: str | None = None,
     output: Output = "-",
 ) -> None:
-    """Parse text, or fill in the trees of a CoNLL-U file.
+    """Parse text, or the sentences of a CoNLL-U file.
 
     Parameters
     ----------
@@ -30,24 +33,24 @@ def parse(
     parser
         Model folder; by default the English parser that comes with subdp.
     format
-        text, words (a sentence a line, spaces between words) or conllu; by default what the file's ending says.
+        text, words (one sentence per line, words separated by spaces) or conllu; by default told by the file's ending.
     tokenizer
-        How raw text is cut into words: unicode, or a plug-in's name.
+        Tokenizer for raw text: unicode, or a plug-in's name.
     confidence
-        Add the probabilities of heads and labels, and their rivals, to MISC.
+        Write the probabilities of heads and labels, and of likely alternatives, to MISC.
     encoder
-        Where the parser's encoder is now, if not where it was when the parser was trained.
+        Present location of the parser's encoder, if it was moved after training.
     jobs
-        Processes that parse, each with its share of the cores.
+        Processes that parse in parallel, each with its share of the cores.
+    device
+        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     output
         CoNLL-U file to write.
     """
-    from subdp.corpus.draft import read_sentences
-    from subdp.corpus.treebank import write_conllu
     from subdp.parser import Parser
 
     sentences = read_sentences(file, format, tokenizer)
-    model = Parser.load(parser, encoder=encoder)
+    model = Parser.load(parser, encoder=encoder, device=device)
     write_conllu(model.parse(sentences, confidence=confidence, engine=LocalEngine(jobs)), output)
 
 
@@ -61,33 +64,35 @@ def annotate(
     order: Order = "document",
     encoder: str | None = None,
     jobs: int = 1,
+    device: str | None = None,
     output: Output = "-",
 ) -> None:
-    """Draft trees for an annotator to correct: CoNLL-U with probabilities and rivals in MISC.
+    """Draft trees for an annotator to correct: CoNLL-U with probabilities and likely alternatives in MISC.
 
     Parameters
     ----------
     file
-        Raw text, tokenised text, CoNLL-U, or a bitext (source TAB target), of which the target is annotated.
+        Raw text, tokenised text, CoNLL-U, or a bitext (source TAB target) whose target side is annotated.
     parser
         Model folder; by default the English parser that comes with subdp.
     format
-        text, words (a sentence a line, spaces between words), conllu or bitext; by default what the file's ending says.
+        text, words (one sentence per line, words separated by spaces), conllu or bitext; by default told by the file's
+        ending.
     tokenizer
-        How raw text is cut into words: unicode, or a plug-in's name.
+        Tokenizer for raw text: unicode, or a plug-in's name.
     order
-        document, or doubt: the sentences of which the parser is least sure first.
+        document, or doubt for the sentences that the parser is least sure of first.
     encoder
-        Where the parser's encoder is now, if not where it was when the parser was trained.
+        Present location of the parser's encoder, if it was moved after training.
     jobs
-        Processes that parse, each with its share of the cores.
+        Processes that parse in parallel, each with its share of the cores.
+    device
+        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     output
         CoNLL-U file to write.
     """
-    from subdp.corpus.treebank import write_conllu
     from subdp.parser import Parser
-    from subdp.pipeline.annotate import annotate as drafts
 
-    model, engine = Parser.load(parser, encoder=encoder), LocalEngine(jobs)
+    model, engine = Parser.load(parser, encoder=encoder, device=device), LocalEngine(jobs)
     sentences = drafts(file, model, format=format, tokenizer=tokenizer, order=order, engine=engine)
     write_conllu(sentences, output)

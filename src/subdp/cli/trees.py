@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 from subdp.cli.app import Flag, Input, Output, app, give, say
+from subdp.corpus.treebank import read_conllu
+from subdp.drawing.render import Arc, render_html, render_svg, render_text
+from subdp.evaluation.attachment import evaluate as score
 from subdp.evaluation.scores import Labels, Punctuation
 from subdp.support.errors import SubdpError, counted
+from subdp.support.files import open_text_output
 
 
 @app.command
@@ -19,26 +24,23 @@ def evaluate(
     max_length: int = 150,
     json: Flag = False,
 ) -> None:
-    """Score SYSTEM's trees against GOLD's, two CoNLL-U files over the same words.
+    """Score SYSTEM's trees against GOLD's: two CoNLL-U files with the same words.
 
     Parameters
     ----------
     gold
-        CoNLL-U file with the right trees.
+        CoNLL-U file with gold trees.
     system
         CoNLL-U file with a parser's trees.
     punctuation
-        Which words are left out: upos (PUNCT and SYM), deprel (punct), form (only punctuation signs), none.
+        Words to leave out: upos (PUNCT and SYM), deprel (punct), form (punctuation characters only), or none.
     labels
-        Compare labels without their subtypes (universal) or whole (full).
+        Compare labels without their subtypes (universal) or in full (full).
     max_length
-        Leave out sentences with more words.
+        Leave out sentences with more words than this.
     json
-        Print all figures as JSON.
+        Print all scores as JSON.
     """
-    from subdp.corpus.treebank import read_conllu
-    from subdp.evaluation.attachment import evaluate as score
-
     scores = score(
         read_conllu(gold), read_conllu(system, any_roots=True),
         punctuation=punctuation, labels=labels, max_length=max_length,
@@ -55,30 +57,26 @@ def show(file: Input, *, output: Output = "-", most: int = 20) -> None:
     file
         CoNLL-U file.
     output
-        File to write: .html for a page, .svg for one picture; text otherwise.
+        File to write: .html for a page, .svg for a picture of the first sentence, .txt for text.
     most
-        Draw the first so many sentences.
+        Draw at most this many sentences.
     """
-    from itertools import islice
-
-    from subdp.corpus.treebank import read_conllu
-    from subdp.drawing.render import Arc, render_html, render_svg, render_text
-    from subdp.support.files import open_text_output
-
     if "." in Path(output).name and not output.endswith((".html", ".svg", ".txt")):
         raise SubdpError("cannot be drawn", where=output, hint="name a file that ends in .html, .svg or .txt")
     items = []
     sentences = read_conllu(file, any_roots=True)
-    for sentence in islice(sentences, max(most, 1)):
+    picture = output.endswith(".svg")
+    for sentence in islice(sentences, 1 if picture else max(most, 1)):
         relations = enumerate(zip(sentence.heads, sentence.labels, strict=True), 1)
         arcs = [Arc(word, head, label) for word, (head, label) in relations if head >= 0]
         items.append((sentence.sent_id, sentence.words, arcs))
     if next(sentences, None) is not None:
-        say(f"the first {counted(len(items), 'sentence')}; --most draws more")
+        more = "an .html file shows more" if picture else "--most shows more"
+        say(f"drawing the first {counted(len(items), 'sentence') if len(items) > 1 else 'sentence'}; {more}")
     with open_text_output(output) as write:
         if output.endswith(".html"):
             write(render_html(items, title=file))
-        elif output.endswith(".svg"):
+        elif picture:
             write(render_svg(*items[0][1:]))
         else:
             write("\n\n".join(render_text(words, arcs) for _, words, arcs in items) + "\n")

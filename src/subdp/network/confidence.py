@@ -13,10 +13,9 @@ _RIVALS = 2
 
 
 def confidences(found: Prediction, label_names: Sequence[str]) -> list[str]:
-    """For each word: `HeadProb` and `LabelProb` of what was chosen, `HeadAlt` and `LabelAlt` of its rivals, if any.
+    """For each word, `HeadProb` and `LabelProb` of what was chosen, and `HeadAlt` and `LabelAlt` of its rivals, if any.
 
-    >>> "HeadProb=0.93|LabelProb=0.88|HeadAlt=4:0.06".count("|")
-    2
+    A rival is a head or label that was not chosen but is likely: `HeadProb=0.930|LabelProb=0.880|HeadAlt=4:0.060`.
     """
     result = []
     for word, (head, label) in enumerate(zip(found.heads, found.labels, strict=True), 1):

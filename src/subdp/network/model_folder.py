@@ -31,6 +31,8 @@ from subdp.support.values import as_dict, converted
 _FORMAT = 3
 _WITHOUT_LAYERS = 2  # The format before: labels.json was a list, and the weights had other names.
 _ENCODER = "encoder."
+# What this package writes into a model folder; the last two when a parser is trained by the command line.
+_FILES = ("config.json", "labels.json", "model.safetensors", "README.md", "config.toml", "metrics.jsonl")
 _FORMER_NAMES = {"arc_": "scorers.arcs.", "label_": "scorers.labels."}
 
 
@@ -75,19 +77,23 @@ def save_folder(folder: Path, model: Model, *, half: bool) -> None:
 def check_replaceable(folder: Path) -> None:
     """Raise unless a model folder may be written here: there is nothing, an empty folder, or a model of ours.
 
-    A folder of somebody else's, a Hugging Face model for example, is never overwritten. Called before training too:
-    what cannot be saved is better known then.
+    A folder of somebody else's, a Hugging Face model for example, is never overwritten, nor one of ours that has other
+    files in it. Called before training too: what cannot be saved is better known then.
     """
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
+    hint = "name a new folder; only a parser that subdp made is overwritten"
     try:
         facts = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         ours = {"format", "network", "about"} <= set(facts) and "subdp" in facts["versions"]
     except (OSError, ValueError, KeyError, TypeError):
         ours = False
     if not ours:
-        hint = "name a new folder; only a parser that subdp made is overwritten"
         raise SubdpError("holds something else than a parser", where=str(folder), hint=hint)
+    # A killed process may have left a file that it was writing: .config.toml.12345678
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(".config.toml.")}
+    if others := sorted(names - {*_FILES}):
+        raise SubdpError(f"holds something else besides a parser: {others[0]}", where=str(folder), hint=hint)
 
 
 def _facts(model: Model) -> dict[str, Any]:
