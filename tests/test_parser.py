@@ -196,6 +196,15 @@ def test_saving_never_replaces_a_folder_of_something_else(source: Parser, tmp_pa
         source.save(tmp_path / "thesis")
     assert (tmp_path / "thesis" / "chapter1.txt").read_text() == "years of work"
     assert [path.name for path in tmp_path.iterdir()] == ["thesis"]
+    source.save(tmp_path / "parser")
+    source.save(tmp_path / "parser")
+    (tmp_path / "parser" / ".git").mkdir()
+    with pytest.raises(SubdpError, match=r"something else besides a parser: \.git"):
+        Parser.check_folder(tmp_path / "parser")
+    (tmp_path / "hf").mkdir()
+    (tmp_path / "hf" / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(SubdpError, match="something else"):
+        Parser.check_folder(tmp_path / "hf")
 
 
 def test_gold_trees_are_projected_without_a_look_at_the_source_side(

@@ -44,7 +44,8 @@ from subdp.support.cache import cache_folder
 from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
 from subdp.support.progress import progress
-from subdp.support.settings import NetworkConfig, Settings, as_dict
+from subdp.support.settings import NetworkConfig, Settings
+from subdp.support.values import as_dict
 from subdp.training.examples import Examples, SoftExamples, TreeExamples
 from subdp.training.loop import mean_loss, train
 
@@ -123,11 +124,16 @@ class Parser:
         return replace(parser, about={**(about or {}), **made})
 
     @classmethod
-    def load(cls, folder: str | Path, *, encoder: str | Path | Encoder | None = None) -> Parser:
-        """Load a model folder; nothing in it is executed. `encoder` says where its encoder is if it has moved."""
+    def load(
+        cls, folder: str | Path, *, encoder: str | Path | Encoder | None = None, device: str | None = None
+    ) -> Parser:
+        """Load a model folder; nothing in it is executed. `encoder` says where its encoder is if it has moved.
+
+        `device` is where it runs, `cpu` or `cuda` for example: by default a GPU if there is one, or where `encoder` is.
+        """
         found = load_folder(Path(folder))
         facts = found.encoder
-        model = encoder if isinstance(encoder, Encoder) else Encoder.load(encoder or facts["name"])
+        model = encoder if isinstance(encoder, Encoder) else Encoder.load(encoder or facts["name"], device)
         if model.fingerprint != facts["fingerprint"]:
             hint = f"it was trained with {facts['name']}; name that one with --encoder, or encoder= in Python"
             raise SubdpError("was trained with another encoder", where=str(folder), hint=hint)

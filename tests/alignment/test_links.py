@@ -117,5 +117,5 @@ def test_bad_links_are_errors_that_name_them(tmp_path: Path) -> None:
     with pytest.raises(SubdpError, match=r"cut.gz: cannot be unpacked"):
         list(read_alignments(tmp_path / "cut.gz"))
     (tmp_path / "bad.txt").write_bytes(b"0-0\n\xff\n")
-    with pytest.raises(SubdpError, match=r"bad.txt:2: not UTF-8"):
+    with pytest.raises(SubdpError, match=r"bad.txt:2: byte 0xff is not UTF-8"):
         list(read_alignments(tmp_path / "bad.txt"))

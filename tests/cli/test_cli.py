@@ -193,8 +193,68 @@ def test_the_cache_is_shown_and_cleared(
 def test_one_is_not_called_several(treebanks: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     gold = treebanks[0]
     assert run("show", gold, "--most", "1") == 0
-    assert capsys.readouterr().err == "the first 1 sentence; --most draws more\n"
+    assert capsys.readouterr().err == "drawing the first sentence; --most shows more\n"
+    assert run("show", gold, "-o", gold.with_suffix(".svg")) == 0
+    assert capsys.readouterr().err == "drawing the first sentence; an .html file shows more\n"
     word = gold.with_name("word.conllu")
     write_conllu([Sentence.of(["Go"], heads=[0], labels=["root"], upos=["VERB"])], word)
     assert run("evaluate", word, word) == 0
     assert "(1 word, 1 sentence)" in capsys.readouterr().out
+
+
+def test_a_file_of_the_wrong_kind_is_called_what_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "raw.txt").write_text("Dogs bark.\nCats do not.\n")
+    (tmp_path / "pairs.tsv").write_text("Dogs bark.\tHunde bellen.\n")
+    for verb, name, said in (
+        ("show", "raw.txt", "raw.txt:1: this is not CoNLL-U"),
+        ("parse", "pairs.tsv", "pairs.tsv: a .tsv file holds pairs of sentences, not text (`subdp annotate`"),
+    ):
+        assert run(verb, tmp_path / name) == 1
+        assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["train", "adapt"])
+def test_a_folder_of_something_else_is_refused_before_training(
+    treebanks: tuple[Path, Path], tmp_path: Path, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "xlm-roberta"
+    model.mkdir()
+    (model / "config.json").write_text('{"model_type": "xlm-roberta", "architectures": ["XLMRobertaModel"]}')
+    (model / "model.safetensors").write_bytes(b"weights")
+    given = ["--treebank", treebanks[0]] if verb == "train" else ["--silver", tmp_path / "silver"]
+    assert run(verb, *given, "-o", model) == 1
+    assert "xlm-roberta: holds something else than a parser" in capsys.readouterr().err
+    assert (model / "model.safetensors").read_bytes() == b"weights"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.conllu", "system.conllu", "xlm-roberta"]
+
+
+def test_a_training_leaves_what_it_did_not_make_in_its_folder_of_checkpoints(
+    treebanks: tuple[Path, Path], tmp_path: Path, tiny_folder: Path
+) -> None:
+    (tmp_path / "out.training").mkdir()
+    (tmp_path / "out.training" / "notes.txt").write_text("years of work")
+    call = ["train", "--treebank", treebanks[0], "-o", tmp_path / "out", "--encoder", tiny_folder, "--train.epochs", 1]
+    small = ["--network.layers", "1", "--network.lstm", 4, "--network.features", 4, "--network.arc", 4]
+    assert run(*call, *small) == 1
+    assert run(*call, *small, "--resume", "--device", "cpu") == 0
+    assert (tmp_path / "out" / "model.safetensors").exists()
+    assert [path.name for path in (tmp_path / "out.training").iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize("verb", ["train", "run", "align", "project", "adapt", "parse", "annotate", "experiment"])
+def test_every_verb_with_a_network_takes_a_device(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(verb, "--help") == 0
+    assert "--device" in capsys.readouterr().out
+
+
+def test_a_device_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "text.txt").write_text("Dogs bark.\n")
+    assert run("parse", tmp_path / "text.txt", "--device", "gpu") == 1
+    message = capsys.readouterr().err
+    assert "the device 'gpu' cannot be used" in message
+    assert len(message.splitlines()) == 1
+
+
+def test_a_seed_below_0_is_a_wrong_call(treebanks: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("train", "--treebank", treebanks[0], "-o", "x", "--seed", "-1") == 2
+    assert "cannot be a random seed" in capsys.readouterr().err

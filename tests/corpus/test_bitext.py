@@ -8,6 +8,8 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Literal
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
@@ -87,6 +89,27 @@ def test_parallel_treebanks_are_joined_by_sent_id_and_keep_their_words(tmp_path:
     assert bitext.report.read == 5
 
 
+PAIRS = ["It rained yesterday.\tHôm qua trời mưa.", "Éamon's café\tquán cà phê của Éamon", "été\tмой йод"]
+
+
+def test_nfc_and_nfd_files_give_the_same_words_in_every_format(tmp_path: Path) -> None:
+    def read(form: Literal["NFC", "NFD"]) -> list[Bitext]:
+        lines = [normalize(form, line) for line in PAIRS]
+        sides = list(zip(*(line.split("\t") for line in lines), strict=True))
+        table = saved(tmp_path, "pairs.tsv", "\n".join(lines) + "\n")
+        moses = [saved(tmp_path, name, "\n".join(side)) for name, side in zip(("a.txt", "b.txt"), sides, strict=True)]
+        trees = [
+            saved(tmp_path, name, "".join(tree(str(n), *text.split()) for n, text in enumerate(side)))
+            for name, side in zip(("a.conllu", "b.conllu"), sides, strict=True)
+        ]
+        return [read_bitext(table), read_bitext(table, tokenized=True), read_bitext(*moses), read_bitext(*trees)]
+
+    for composed, decomposed in zip(read("NFC"), read("NFD"), strict=True):
+        assert decomposed.pairs == composed.pairs
+        assert decomposed.fingerprint == composed.fingerprint
+        assert decomposed.clean().report == composed.clean().report
+
+
 def test_standard_input_is_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one\teins\n")))
     assert read_bitext("-").pairs == (pair("one", "eins", "1"),)
@@ -117,7 +140,7 @@ def test_a_script_without_spaces_is_noted_once(tmp_path: Path) -> None:
         ("1.1\ta\tb\na\tb\n", 2, "2 columns instead of 3", "score TAB"),
         (b"one\teins\ncaf\xe9\tx\n", 2, "byte 0xe9 is not UTF-8", "iconv"),
         (b"one\teins\na\0b\tx\n", 2, "a NUL byte", "not a text file"),
-        ("one\teins\n".encode("utf-16"), 1, "UTF-16", "UTF-8"),
+        ("one\teins\n".encode("utf-16"), None, "UTF-16", "UTF-8"),
         ("", None, "no lines", "empty"),
     ],
 )
@@ -294,21 +317,6 @@ def test_a_sample_larger_than_the_bitext_is_an_error() -> None:
 
 def test_sizes_double_from_fifty() -> None:
     assert SIZES == (50, 100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600)
-
-
-@given(st.integers(2, 50), st.floats(0.01, 0.99), st.integers(0, 3))
-def test_a_split_shares_out_all_pairs(count: int, dev: float, seed: int) -> None:
-    bitext = numbered(count)
-    train, held_out = bitext.split(dev, seed=seed)
-    assert sorted([*train, *held_out], key=lambda p: int(p.id or "")) == list(bitext)
-    assert len(train) >= 1
-    assert len(held_out) == min(max(round(count * dev), 1), count - 1)
-
-
-def test_a_split_that_cannot_be_made_is_an_error() -> None:
-    for count, dev in ((1, 0.1), (10, 0.0), (10, 1.0)):
-        with pytest.raises(SubdpError, match="cannot split"):
-            numbered(count).split(dev, seed=1)
 
 
 def test_concatenation_adds_pairs_and_reports() -> None:

@@ -60,6 +60,14 @@ def test_writing_gives_back_the_bytes_that_were_read(tmp_path: Path) -> None:
         assert (tmp_path / "again.conllu").read_bytes() == text.encode()
 
 
+def test_words_are_composed_and_the_forms_stay_as_they_were_written(tmp_path: Path) -> None:
+    decomposed = block("# text = e\u0301te\u0301", row(1, 0, form="e\u0301te\u0301"))
+    (sentence,) = read(decomposed)
+    assert sentence.words == ("été",)
+    write_conllu([sentence.with_tree([0], ["root"])], tmp_path / "out.conllu")
+    assert (tmp_path / "out.conllu").read_text(encoding="utf-8") == decomposed.replace("dep", "root")
+
+
 def test_text_files_and_byte_files_are_read_and_written_alike() -> None:
     output = io.StringIO()
     write_conllu(read_conllu(io.StringIO(PLAIN + "\n")), output)
@@ -144,13 +152,16 @@ def test_any_roots_lets_none_and_two_pass() -> None:
 
 
 BROKEN: dict[str, tuple[str | bytes, int | None, str]] = {
-    "no columns": ("just text\n\n", 1, "1 column instead of 10"),
+    "no columns": (block(row(1, 0), "just text"), 2, "1 column instead of 10"),
+    "raw text": ("just text\n\n", 1, "this is not CoNLL-U"),
+    "raw text without an empty line": ("# title\nSome text.\nThat goes on.\n", 2, "this is not CoNLL-U"),
+    "raw text without a line end": ("Some text of ten words or more, all in one long line", 1, "this is not CoNLL-U"),
     "too few columns": (block("1\tw\t_"), 1, "3 columns instead of 10"),
     "too many columns": (block(row(1, 0) + "\t_"), 1, "11 columns instead of 10"),
     "one column too many, then one too few": (block(row(1, 0) + "\t2", row(2, 1)[:-2]), 1, "11 columns"),
     "two columns too many, then two too few": (block(row(1, 0) + "\t2\tX", row(2, 1)[:-4]), 1, "12 columns"),
     "two roots beside an unknown head": (block(row(1, 0), row(2, 0), row(3, "_")), 2, "both have head 0"),
-    "spaces for tabs": (block(row(1, 0).replace("\t", " ")), 1, "parted by spaces"),
+    "spaces for tabs": (block(row(1, 0).replace("\t", " ")), 1, "separated by spaces"),
     "empty form": (block(row(1, 0, form="")), 1, "column FORM is empty"),
     "empty misc": (block(row(1, 0)[:-1]), 1, "column MISC is empty"),
     "an id that is none": (block("one" + row(1, 0)[1:]), 1, "'one' is not an id"),

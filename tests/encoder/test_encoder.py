@@ -166,23 +166,21 @@ def test_a_word_without_subwords_still_gets_a_vector(folders: dict[Kind, Path], 
     assert (encoded.last - encoded.first).min() >= 0
     assert encoded.owners.tolist() == sorted(encoded.owners.tolist())
     assert set(encoded.owners.tolist()) == {0, 1, 2, 3}
-    assert np.isfinite(encoded.word_features()).all()
+    assert np.isfinite(encoded.vectors).all()
 
 
 def test_no_sentences_and_a_sentence_without_words(encoder: Encoder) -> None:
     assert list(encoder.encode([])) == []
     (encoded,) = encoder.encode([[]])
     assert encoded.vectors.shape == (4, 0, 16)
-    assert encoded.word_features().shape == (0, 4, 32)
 
 
-def test_word_features_are_first_and_last_subword_side_by_side(encoder: Encoder) -> None:
-    (encoded,) = encoder.encode([["verschwundenen", "the"]], [1, 3])
-    features = encoded.word_features()
-    assert features.shape == (2, 2, 32)
-    last = encoded.last[0]
-    np.testing.assert_array_equal(features[0, 1], np.concatenate([encoded.vectors[1, 0], encoded.vectors[1, last]]))
-    np.testing.assert_array_equal(features[1, 0, :16], features[1, 0, 16:])
+@pytest.mark.parametrize(
+    ("device", "said"), [("gpu", "'gpu' cannot be used"), ("meta", "'meta' cannot be used"), ("cuda:99", "'cuda:99'")]
+)
+def test_a_device_that_is_not_there_is_a_clear_error(folders: dict[Kind, Path], device: str, said: str) -> None:
+    with pytest.raises(SubdpError, match=rf"the device {said}.*\(name cpu, cuda"):
+        Encoder.load(folders["bert"], device=device)
 
 
 def test_arrays_that_do_not_fit_together_are_refused() -> None:

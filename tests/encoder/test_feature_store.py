@@ -55,7 +55,10 @@ def words_of(store: FeatureStore, sentences: list[list[str]]) -> list[np.ndarray
 
 
 def assert_features_are_the_encoders(store: FeatureStore, sentences: list[list[str]]) -> None:
-    expected = [one.word_features() for one in store.encoder.encode(sentences, store.layers)]
+    expected = [
+        np.concatenate([one.vectors[:, one.first], one.vectors[:, one.last]], axis=2).swapaxes(0, 1)
+        for one in store.encoder.encode(sentences, store.layers)
+    ]
     for got, want in zip(words_of(store, sentences), expected, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
 

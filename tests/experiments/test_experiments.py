@@ -82,7 +82,7 @@ def options(tmp_path_factory: pytest.TempPathFactory) -> ExperimentOptions:
 
 
 def _grid(name: ExperimentName, options: ExperimentOptions, *languages: str, seeds: tuple[int, ...] = (1,)) -> Grid:
-    return Grid(name, languages, seeds, options, SETTINGS)
+    return Grid(name, replace(options, languages=languages, seeds=seeds), SETTINGS)
 
 
 def test_bitext_is_ntrex_and_tatoeba_and_pud_where_that_is_not_the_test_set(data: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_missing_part_of_a_language_is_told(data: Path, tmp_path: Path) -> Non
         ('languages = "de"', "languages cannot be 'de'"),
         ('preset = "big"', "preset cannot be 'big'"),
         ("jobs = 0", "jobs cannot be 0"),
-        ("epochs = 3", "no setting 'epochs' in [experiment]"),
+        ("epochs = 3", "there is no setting 'epochs'"),
     ],
 )
 def test_a_wrong_configuration_is_a_clear_error(

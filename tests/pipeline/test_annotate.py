@@ -110,7 +110,7 @@ def test_the_command_writes_a_file_or_nothing(
     assert '"name": "out"' in (tmp_path / "out.html").read_text(encoding="utf-8")
     for name, content, message in (
         ("empty.txt", b"\n", "empty.txt: holds no words"),
-        ("latin.txt", "r\xf6d\n".encode("latin-1"), "latin.txt:1: not UTF-8"),
+        ("latin.txt", "r\xf6d\n".encode("latin-1"), "latin.txt:1: byte 0xf6 is not UTF-8"),
         ("bad.tsv", b"no tab\n", "bad.tsv:1: no tab in the line"),
     ):
         (tmp_path / name).write_bytes(content)

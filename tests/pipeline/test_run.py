@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -143,7 +144,7 @@ class TestResults:
         assert command(*again) == 0
         assert "there is nothing to do" in capsys.readouterr().err
         assert command(*again, "--dry-run", "--seed", "8") == 0
-        assert "adapt     again: seed changed" in capsys.readouterr().out
+        assert "adapt     redo: seed changed" in capsys.readouterr().out
 
     def test_without_gold_trees_the_result_is_where_the_parser_is(
         self, data: Path, source: Path, capsys: pytest.CaptureFixture[str]
@@ -250,7 +251,7 @@ class TestInputs:
         write_conllu(flat, data / "gold.conllu")
         run = make(data, source, **gold)
         assert [name for name, state in states(run).items() if state == "changed"] == STAGES[2:]
-        assert "project   again: gold_trees changed" in run.plan()
+        assert "project   redo: gold_trees changed" in run.plan()
         write_conllu(trees[1:], data / "gold.conllu")
         with pytest.raises(SubdpError, match=r"pairs.tsv:1: '.*' has no gold tree"):
             make(data, source, **gold).perform(silent)
@@ -281,9 +282,9 @@ class TestInputs:
         ("text", "message"),
         [
             ("run = 3\n", "run is not a section"),
-            ("[run]\nbitexts = []\n", "there is no option 'bitexts'"),
+            ("[run]\nbitexts = []\n", "there is no setting 'bitexts'"),
             ("[run]\nbitext = 'a'\n", "bitext cannot be 'a' .give a list of names"),
-            ("[run]\nbitext = ['a']\nseed = '1'\n", "seed cannot be '1' .give a whole number"),
+            ("[run]\nbitext = ['a']\nseed = -1\n", "seed cannot be -1 .give a whole number of at least 0"),
             ("[run]\nbitext = ['a']\npreset = 'huge'\n", "preset cannot be 'huge' .give small or paper"),
             ("[run]\nbitext = ['a']\ntest = 3\n", "test cannot be 3 .give a name"),
             ("[run]\nbitext = ['a']\none_to_one = 1\n", "one_to_one cannot be 1 .give true or false"),
@@ -328,7 +329,7 @@ class TestRedoing:
     def test_a_changed_option_gives_what_a_new_run_gives(self, data: Path, source: Path) -> None:
         make(data, source).perform(silent)
         run, new = make(data, source, aligner="match"), make(data, source, "new", aligner="match")
-        assert run.plan().splitlines()[2:4] == ["project   again: aligner changed", "report    again: project changed"]
+        assert run.plan().splitlines()[2:4] == ["project   redo: aligner changed", "report    redo: project changed"]
         assert run.perform(silent) == 4
         new.perform(silent)
         assert result(run) == result(new)
@@ -381,7 +382,7 @@ class TestMishaps:
             with pytest.raises(KeyboardInterrupt):
                 make(data, source).perform(said.append)
         assert said[-1].startswith(f"stopped in stage {stage};")
-        assert "the same command goes on" in said[-1]
+        assert "the same command resumes" in said[-1]
         run = make(data, source)
         assert list(states(run).values()) == ["done"] * STAGES.index(stage) + ["begun"] + ["new"] * (
             5 - STAGES.index(stage)
@@ -482,6 +483,33 @@ class TestMishaps:
         with pytest.raises(SubdpError, match=r"thesis: holds something else \(name a new folder"):
             make(data, source, "thesis").perform(silent)
         assert [path.name for path in (data / "thesis").iterdir()] == ["chapter1.txt"]
+
+    @pytest.mark.parametrize("name", ["parser/config.json", "stages/clean/pairs.jsonl", "stages/1/manifest.json"])
+    def test_a_folder_that_only_looks_like_a_run_is_left_alone(self, data: Path, source: Path, name: str) -> None:
+        file = data / "mine" / name
+        file.parent.mkdir(parents=True)
+        file.write_text('{"model_type": "bert"}')
+        (data / "mine" / "stages").mkdir(exist_ok=True)
+        before = sorted(data.rglob("*"))
+        with pytest.raises(SubdpError, match="mine: holds something else"):
+            make(data, source, "mine").perform(silent)
+        assert sorted(data.rglob("*")) == before
+
+    def test_a_model_of_others_put_in_the_parsers_place_is_refused_before_anything_is_done(
+        self, data: Path, source: Path
+    ) -> None:
+        make(data, source).perform(silent)
+        swap = data / "out" / ".config.toml.swp"
+        swap.write_text("an editor has it open")
+        shutil.rmtree(data / "out" / "parser")
+        (data / "out" / "parser").mkdir()
+        (data / "out" / "parser" / "config.json").write_text('{"model_type": "bert"}')
+        said: list[str] = []
+        with pytest.raises(SubdpError, match="parser: holds something else than a parser"):
+            make(data, source, seed=9).perform(said.append)
+        assert said == []
+        assert (data / "out" / "parser" / "config.json").exists()
+        assert swap.exists()
 
     @pytest.mark.parametrize(
         ("text", "message"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+from unicodedata import normalize
 
 import pytest
 
@@ -49,6 +51,15 @@ def test_trees_of_lines_that_were_moved_are_found_by_their_text(bitext: Path) ->
     assert with_trees(read_bitext(bitext), [DOGS, OTHER_DOGS, CATS])[1] == (CATS, OTHER_DOGS, DOGS)
     bitext.write_text(lines[2])
     assert with_trees(read_bitext(bitext), [DOGS, OTHER_DOGS, CATS])[1] == (CATS,)
+
+
+@pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC"), ("NFD", "NFD")])
+def test_trees_are_found_however_accents_are_stored(tmp_path: Path, forms: tuple[Any, Any]) -> None:
+    tree = Sentence.of([normalize(forms[0], word) for word in ("Été", "à", "Đà", "Nẵng")], heads=[0, 4, 4, 1])
+    (tmp_path / "pairs.tsv").write_text(normalize(forms[1], "Été à Đà Nẵng\tSummer in Da Nang\n"))
+    pairs, trees = with_trees(read_bitext(tmp_path / "pairs.tsv"), [tree], same_words=True)
+    assert trees == (tree,)
+    assert pairs[0].source == ("Été", "à", "Đà", "Nẵng")
 
 
 def test_pairs_without_lines_have_the_trees_of_their_places() -> None:

@@ -1,13 +1,19 @@
-"""Settings: defaults, then the file, then flags; a slip is an error that says what there is."""
+"""Settings: defaults, then the file, then flags; every value checked, however it was given."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from subdp.experiments.grid import ExperimentOptions
+from subdp.pipeline.options import RunOptions
 from subdp.support.errors import SubdpError
-from subdp.support.settings import PRESETS, Settings, TrainConfig, with_changes
+from subdp.support.settings import PRESETS, LossConfig, NetworkConfig, Settings, TrainConfig
+from subdp.support.values import as_toml, converted
 
 
 def test_flags_win_over_the_file_and_the_file_over_the_preset(tmp_path: Path) -> None:
@@ -23,9 +29,23 @@ def test_flags_win_over_the_file_and_the_file_over_the_preset(tmp_path: Path) ->
 
 @pytest.mark.parametrize("preset", ["small", "paper"])
 def test_what_is_written_is_read_back_the_same(tmp_path: Path, preset: str) -> None:
-    settings = Settings.resolve(preset, "paper")  # type: ignore[arg-type]
+    settings = Settings.resolve(preset, "paper", flags={"train": {"lr": "1e-7", "clip": 3}})  # type: ignore[arg-type]
     (tmp_path / "config.toml").write_text(settings.as_toml())
     assert Settings.resolve(preset, "paper", tmp_path / "config.toml") == settings  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "name", ["plain.tsv", "tab\there.tsv", 'quo"te\\.tsv', "🦊👩‍🌾.tsv", "línea\nnueva", "\x7f", ""]
+)
+def test_options_with_any_file_name_are_read_back_the_same(tmp_path: Path, name: str) -> None:
+    options = RunOptions(bitext=(name, "other.tsv"), test=name, seed=2**63 - 1)
+    (tmp_path / "config.toml").write_text(as_toml({"run": options}), encoding="utf-8", newline="")
+    assert RunOptions.resolve(tmp_path / "config.toml", {}) == options
+
+
+def test_a_file_name_that_toml_cannot_hold_is_refused_when_it_is_given() -> None:
+    with pytest.raises(SubdpError, match="test cannot be"):
+        RunOptions(bitext=("a.tsv",), test="bad\udcff.conllu")
 
 
 def test_the_paper_preset_holds_the_papers_numbers() -> None:
@@ -41,33 +61,63 @@ def test_the_paper_preset_holds_the_papers_numbers() -> None:
     assert (paper.losses.label_weight, paper.losses.completion, paper.losses.temperature) == ("none", "none", 1)
 
 
-def test_slips_are_errors_that_say_what_there_is(tmp_path: Path) -> None:
+WRONG: list[tuple[type, str, Any, str]] = [
+    (TrainConfig, "decay_steps", 0, "a whole number of at least 1"),
+    (TrainConfig, "least_batches", 0, "a whole number of at least 1"),
+    (TrainConfig, "epochs", 0, "a whole number of at least 1"),
+    (TrainConfig, "epochs", 1.5, "a whole number of at least 1"),
+    (TrainConfig, "epochs", True, "a whole number of at least 1"),
+    (TrainConfig, "epochs", "many", "a whole number of at least 1"),
+    (TrainConfig, "lr", math.nan, "a number above 0"),
+    (TrainConfig, "lr", math.inf, "a number above 0"),
+    (TrainConfig, "lr", -1, "a number above 0"),
+    (TrainConfig, "clip", 0, "a number above 0"),
+    (TrainConfig, "average", 1.0, "a number of at least 0 below 1"),
+    (NetworkConfig, "dropout", 1, "a number of at least 0 below 1"),
+    (NetworkConfig, "lstm", 0, "a whole number of at least 1"),
+    (NetworkConfig, "layers", (-1,), "a list of whole numbers of at least 0"),
+    (NetworkConfig, "layers", (), "at least one"),
+    (NetworkConfig, "layers", ("x",), "a list of whole numbers"),
+    (LossConfig, "temperature", 0, "a number above 0"),
+    (LossConfig, "completion", "all", "none or source or auto"),
+    (ExperimentOptions, "jobs", 0, "a whole number of at least 1"),
+    (ExperimentOptions, "seeds", (-1,), "a list of whole numbers of at least 0"),
+    (ExperimentOptions, "languages", "de", "a list of names"),
+]
+
+
+@pytest.mark.parametrize(("config", "name", "value", "wanted"), WRONG)
+def test_a_value_that_cannot_be_is_refused_when_the_settings_are_made(
+    config: type, name: str, value: Any, wanted: str
+) -> None:
+    with pytest.raises(SubdpError, match=f"{name} cannot be .*{wanted}"):
+        config(**{name: value})
+    with pytest.raises(SubdpError, match=f"{name} cannot be"):
+        replace(config(), **converted(config, {name: value}))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("lr = ", "is not TOML"),
+        ("[train]\nlayers = 3\n", "there is no setting 'layers' .there are epochs, patience, lr"),
+        ('[network]\nlayers = "x"\n', "layers cannot be"),
+        ("[train]\nlr = nan\n", "lr cannot be nan"),
+        ("[adapt]\ndecay_steps = 0\n", "decay_steps cannot be 0"),
+        ("adapt = 3\n", r"adapt is not a section .*\[adapt\]"),
+        ("[nets]\n", "there is no section 'nets'"),
+    ],
+)
+def test_a_mistake_in_a_file_is_told_with_the_file(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "c.toml").write_text(text)
+    with pytest.raises(SubdpError, match=f"c.toml: {said}"):
+        Settings.resolve(file=tmp_path / "c.toml")
+
+
+def test_a_flag_is_a_string_that_becomes_the_type_of_its_setting() -> None:
+    flags = {"train": {"lr": "1e-3", "epochs": "7"}, "network": {"layers": "3,4"}, "losses": {"completion": "none"}}
+    settings = Settings.resolve(flags=flags)
+    assert (settings.train.lr, settings.train.epochs, settings.network.layers) == (0.001, 7, (3, 4))
+    assert settings.losses.completion == "none"
     with pytest.raises(SubdpError, match=r"no setting 'learning_rate'.*lr"):
-        with_changes(TrainConfig(), {"learning_rate": 1})
-    with pytest.raises(SubdpError, match=r"epochs cannot be 'many'.*a whole number"):
-        with_changes(TrainConfig(), {"epochs": "many"})
-    with pytest.raises(SubdpError, match=r"epochs cannot be 1.5"):
-        with_changes(TrainConfig(), {"epochs": 1.5})
-    with pytest.raises(SubdpError, match="lr cannot be -1"):
-        with_changes(TrainConfig(), {"lr": -1})
-    with pytest.raises(SubdpError, match=r"completion cannot be 'all'.*choose none, source, auto"):
-        Settings.resolve(flags={"losses": {"completion": "all"}})
-    with pytest.raises(SubdpError, match="no section 'nets'"):
-        Settings.resolve(flags={"nets": {}})
-    file = tmp_path / "bad.toml"
-    file.write_text("lr = ")
-    with pytest.raises(SubdpError, match=r"bad.toml: is not TOML"):
-        Settings.resolve(file=file)
-    file.write_text("[train]\nlayers = 3\n")
-    with pytest.raises(SubdpError, match=r"bad.toml: there is no setting 'layers'"):
-        Settings.resolve(file=file)
-    file.write_text('[network]\nlayers = "x"\n')
-    with pytest.raises(SubdpError, match="a list of layers"):
-        Settings.resolve(file=file)
-
-
-def test_a_value_outside_a_section_is_told(tmp_path: Path) -> None:
-    file = tmp_path / "c.toml"
-    file.write_text("adapt = 3\n")
-    with pytest.raises(SubdpError, match=r"c.toml: adapt is not a section .*\[adapt\]"):
-        Settings.resolve(file=file)
+        Settings.resolve(flags={"train": {"learning_rate": "1"}})

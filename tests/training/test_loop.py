@@ -70,7 +70,7 @@ def test_the_epoch_that_does_best_on_what_was_held_out_is_kept(
 ) -> None:
     best = scores.index(3.0) + 1
     expected = train(tiny, epochs=best)
-    parser, given = train(tiny, epochs=0), iter(scores)
+    parser, given = train(tiny, epochs=1).untrained(1), iter(scores)
     examples = TreeExamples(parser._stored, [source for source, _, _ in toy_pairs(30)], parser.inventory)
     config = TrainConfig(epochs=3, batch_words=40, average=0.9, lr=0.02)
     history = subdp.training.loop.train(
@@ -78,7 +78,7 @@ def test_the_epoch_that_does_best_on_what_was_held_out_is_kept(
     )
     assert (history.epoch, history.best_epoch, history.best) == (3, best, 3.0)
     assert parser.fingerprint == expected.fingerprint
-    resumed = train(tiny, epochs=0)
+    resumed = parser.untrained(2)
     again = subdp.training.loop.train(resumed.network, examples, config, seed=1, folder=tmp_path)
     assert (again.best_epoch, resumed.fingerprint) == (best, expected.fingerprint), "a checkpoint holds the best too"
 

@@ -100,13 +100,20 @@ def test_a_killed_translation_goes_on_after_the_last_batch(text: Path, tmp_path:
 def test_ctrl_c_says_that_it_can_be_gone_on_with(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("subdp.translation.translate.find_translator", lambda *_, **__: Upper(breaks_at="three"))
+    monkeypatch.setattr("subdp.cli.translation.find_translator", lambda *_, **__: Upper(breaks_at="three"))
     call = ("translate", text, "-o", tmp_path / "out.tsv", "--to", "xx", "--translator", "upper", "--batch", 1)
     assert run(*map(str, call)) == 130
     said = capsys.readouterr().err.splitlines()
-    assert said[-2].endswith("what is finished is kept: the same command goes on from here")
+    assert said[-2].endswith("what is finished is kept, and the same command resumes from there")
     assert said[-1] == "subdp: interrupted"
     assert (tmp_path / "out.tsv.part").exists()
+
+
+def test_a_file_of_another_kind_is_never_taken_for_an_unfinished_translation(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.tsv.part").write_text("part one of my thesis\n")
+    with pytest.raises(SubdpError, match=r"out.tsv.part: is no unfinished translation"):
+        translate(str(text), str(tmp_path / "out.tsv"), Upper())
+    assert (tmp_path / "out.tsv.part").read_text() == "part one of my thesis\n"
 
 
 def test_what_another_translator_began_is_not_gone_on_with(text: Path, tmp_path: Path) -> None:
@@ -414,7 +421,7 @@ def test_a_sentence_beyond_the_models_window_is_left_out_and_counted(
     source.write_text(f"{'long ' * 1000}\nshort\n")
     call = ("translate", source, "-o", output, "--to", "de", "--beams", "1")
     assert run(*call, "--translator", f"transformers:{model_folder('mbart50')}") == 0
-    assert "1 of them have no translation" in capsys.readouterr().err
+    assert "1 without a translation" in capsys.readouterr().err
     assert read_bitext(output).report.dropped == {"empty side": 1}
 
 

@@ -13,7 +13,7 @@ from subdp.alignment.aligner import Aligner
 from subdp.alignment.links import Alignment, read_alignments
 from subdp.corpus.bitext import Bitext, Pair
 from subdp.support.errors import SubdpError, counted
-from subdp.support.files import Source, name_of, open_input
+from subdp.support.files import Source, name_of, read_bytes
 
 
 class FileAligner(Aligner):
@@ -30,8 +30,7 @@ class FileAligner(Aligner):
     @cached_property
     def fingerprint(self) -> str:
         """Changes with the file's content: silver made with other links is other silver."""
-        with open_input(self.path) as stream:
-            digest = hashlib.sha256(stream.read()).hexdigest()
+        digest = hashlib.sha256(read_bytes(self.path)).hexdigest()
         return f"FileAligner(sha256={digest}, one_to_one={self.one_to_one})"
 
     @cached_property

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from subdp.support.errors import SubdpError, counted
-from subdp.support.files import Source, name_of, open_input, open_text_output, unpacking
+from subdp.support.files import Source, name_of, open_text_output, read_lines
 
 Link = tuple[int, int]
 _LINK = re.compile(r"(\d+)([-?p])(\d+)(?::((?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?))?")
@@ -149,16 +149,11 @@ class Alignment:
 
 def read_alignments(source: Source) -> Iterator[Alignment]:
     """Read a Pharaoh file, one alignment a line; an empty line is a pair without links."""
-    name = name_of(source)
-    with open_input(source) as stream, unpacking(name):
-        for number, raw in enumerate(stream, 1):
-            try:
-                line = raw if isinstance(raw, str) else raw.decode()
-                yield Alignment.parse(line)
-            except UnicodeDecodeError:
-                raise SubdpError("not UTF-8", where=name, line=number) from None
-            except SubdpError as error:
-                raise SubdpError(error.reason, where=name, line=number, hint=error.hint) from None
+    for number, line in read_lines(source):
+        try:
+            yield Alignment.parse(line)
+        except SubdpError as error:
+            raise SubdpError(error.reason, where=name_of(source), line=number, hint=error.hint) from None
 
 
 def write_alignments(alignments: Iterable[Alignment], file: Source) -> None:

@@ -17,21 +17,28 @@ from subdp.support.errors import SubdpError
 
 
 def _no_option(_: Any, value: Any) -> None:
-    """Of all that begins with a hyphen only `-`, standard input or output, is the name of a file."""
+    """Of what begins with a hyphen, only `-` (standard input or output) names a file."""
     if isinstance(value, str) and value.startswith("-") and value != "-":
         raise ValueError(f"there is no option {value}")
+
+
+def _is_seed(_: Any, value: Any) -> None:
+    if isinstance(value, int) and not 0 <= value < 2**63:
+        raise ValueError(f"{value} cannot be a random seed: give a whole number of at least 0")
 
 
 Flag: TypeAlias = Annotated[bool, Parameter(negative="")]
 Input: TypeAlias = Annotated[str, Parameter(allow_leading_hyphen=True, validator=_no_option)]
 Output: TypeAlias = Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True, validator=_no_option)]
 
+Seed: TypeAlias = Annotated[int, Parameter(validator=_is_seed)]
+
 app = App(
     name="subdp",
     help="A dependency parser for a language without a treebank, from translated text.",
     version=f"subdp {__version__}",
     version_flags=["--version"],
-    suppress_keyboard_interrupt=False,  # `run` below sees to it.
+    suppress_keyboard_interrupt=False,  # `run` below handles it.
 )
 
 
@@ -41,14 +48,14 @@ def run(
     quiet: Flag = False,
     debug: Flag = False,
 ) -> Any:
-    """Run one verb, and turn errors into one line and an exit code.
+    """Run one command; an error becomes one line and an exit code.
 
     Parameters
     ----------
     quiet
-        No progress bars.
+        Show no progress bars.
     debug
-        Show the whole traceback of an error.
+        Show the full traceback of an error.
     """
     if quiet:
         os.environ["SUBDP_QUIET"] = "1"
@@ -62,7 +69,7 @@ def run(
         say(f"subdp: {error}")
         sys.exit(1)
     except BrokenPipeError:
-        # The reader of a pipe has gone, as `| head` does: not an error, and nothing more can be said on it.
+        # The reader of the pipe has gone, as with `| head`: not an error, but nothing more can be written to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
@@ -82,10 +89,10 @@ def misused(error: CycloptsError) -> NoReturn:
 
 
 def say(text: str) -> None:
-    """Talk to the person: standard error."""
+    """A message for the user, on standard error."""
     print(text, file=sys.stderr)
 
 
 def give(result: dict[str, Any] | str) -> None:
-    """A result: standard output, JSON for a dictionary."""
+    """A result, on standard output; a dictionary as JSON."""
     print(result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, indent=2))

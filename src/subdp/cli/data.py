@@ -1,4 +1,4 @@
-"""The verbs of the command line that fetch data: `subdp data ud`. No torch."""
+"""The verbs that download data: `subdp data ud`. No torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from subdp.download.ud_names import UD_URL
 From: TypeAlias = Annotated[str | None, Parameter(name="--from")]
 Treebanks: TypeAlias = Annotated[list[str], Parameter(negative="")]
 
-data = App(name="data", help="Fetch data that others publish.")
+data = App(name="data", help="Download data that others publish.")
 app.command(data)
 
 
@@ -28,22 +28,22 @@ def ud(
     url: str = UD_URL,
     json: Flag = False,
 ) -> None:
-    """Fetch official treebanks of Universal Dependencies; what is there already is not fetched again.
+    """Download official treebanks of Universal Dependencies; files that are there already are kept.
 
     Parameters
     ----------
     treebanks
-        Their names, as en_ewt or as UD_English-EWT.
+        Treebank names, such as en_ewt or UD_English-EWT.
     output
-        The folder for them: each has a folder of its own in it, as UD_English-EWT. experiment --data DIR reads DIR/ud.
+        Folder to write to; each treebank gets a subfolder such as UD_English-EWT. experiment --data DIR reads DIR/ud.
     release
-        The release of Universal Dependencies, as 2.2, which the paper uses and which is the default.
+        Release of Universal Dependencies; by default 2.2, which the paper uses.
     source
-        A folder that holds UD_* folders, such as an unpacked release: copy from there, without the web.
+        Copy from a folder that holds UD_* folders, such as an unpacked release, instead of downloading.
     url
-        The web address of the treebanks' repositories.
+        Web address of the treebanks' repositories.
     json
-        Print what is there as JSON.
+        Print the result as JSON.
     """
     from subdp.download.treebanks import fetch_treebanks
 

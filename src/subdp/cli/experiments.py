@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from subdp.cli.app import Output, app, give, say
 from subdp.cli.steps import Changes
-from subdp.experiments.corpora import LANGUAGES, Corpora
+from subdp.experiments.corpora import Corpora
 from subdp.experiments.grid import ExperimentName, ExperimentOptions, Grid
-from subdp.support.errors import SubdpError
-from subdp.support.settings import LOSSES, PRESETS, LossConfig, LossesName, Settings, read_toml
+from subdp.support.settings import LOSSES, LossConfig, LossesName, Settings
 
 
 @app.command
@@ -31,51 +30,52 @@ def experiment(
     loss: Changes = None,
     tatoeba: int | None = None,
     jobs: int | None = None,
+    device: str | None = None,
 ) -> None:
-    """Repeat an experiment of the paper: transfer, ablation, alignment, losses, multisource or bitext-size.
+    """Reproduce an experiment of the paper: transfer, ablation, alignment, losses, multisource or bitext-size.
 
-    Tables (Markdown, LaTeX, CSV) and a figure are written to the output folder. A grid that was stopped goes on where
-    it was; experiments in one folder share what they have in common.
+    Writes tables (Markdown, LaTeX, CSV) and a figure to the output folder. An interrupted experiment is resumed by the
+    same command; experiments in one folder share what they have in common.
 
     Parameters
     ----------
     name
-        Which one.
+        The experiment.
     data
         Folder with ud/ and bitext/.
     output
-        Folder for all results.
+        Folder to write all results to.
     languages
-        Target languages, as --languages de tr; by default all eight of the paper.
+        Target languages, such as --languages de tr; by default the paper's eight.
     seeds
-        As --seeds 1 2 3; by default those of the configuration, or 1.
+        Random seeds, such as --seeds 1 2 3; by default those of the configuration file, or 1.
     encoder
-        Train source parsers with this encoder, instead of using the one that comes with subdp.
+        Train source parsers with this encoder, instead of using the parser that comes with subdp.
     losses
-        default, or paper for the paper's formulas to the letter.
+        default, or paper for exactly the paper's losses.
     config
-        TOML file with a section [experiment], and settings; see configs/.
+        TOML file with a section [experiment] and settings; see configs/.
     adapt
-        Settings of the target parser's training, as --adapt.epochs 10.
+        Settings of the target parser's training, such as --adapt.epochs 10.
     loss
-        Settings of the losses, as --loss.completion none.
+        Settings of the losses, such as --loss.completion none.
     tatoeba
-        Pairs of Tatoeba at most; by default what the configuration says, or 1,000. For none of it, leave it out of the
-        configuration's `bitext`.
+        Maximum number of pairs from Tatoeba; by default what the configuration file says, or 1,000. To use none, leave
+        tatoeba out of the configuration's `bitext`.
     jobs
-        Cells worked on at once, each with its share of the cores.
+        Cells to work on in parallel, each with its share of the cores.
+    device
+        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     """
     from subdp.experiments.cells import run_grid
     from subdp.experiments.tables import markdown, write_report
 
-    section = _section(config)
-    chosen_seeds, chosen_languages = seeds or section.pop("seeds"), languages or section.pop("languages")
-    given = {"encoder": encoder, "tatoeba": tatoeba, "jobs": jobs}
-    options = _options(section | {key: value for key, value in given.items() if value is not None}, config)
+    given = {"languages": languages, "seeds": seeds, "encoder": encoder, "tatoeba": tatoeba, "jobs": jobs}
+    options = ExperimentOptions.resolve(config, {name: value for name, value in given.items() if value is not None})
     settings = Settings.resolve(options.preset, losses, config, {"adapt": adapt or {}, "losses": loss or {}})
-    grid = Grid(name, tuple(chosen_languages), tuple(chosen_seeds), options, settings)
+    grid = Grid(name, options, settings)
     folder = Path(output)
-    results = run_grid(grid, Corpora(Path(data), options.bitext, options.tatoeba), folder, say)
+    results = run_grid(grid, Corpora(Path(data), options.bitext, options.tatoeba), folder, say, device=device)
     give(markdown(name, results, grid.splits))
     for path in write_report(name, results, grid.splits, folder, name + _suffix(settings.losses)):
         say(str(path))
@@ -85,31 +85,3 @@ def _suffix(losses: LossConfig) -> str:
     """What tells the files of other losses apart: nothing for the default, a name, or a few letters of a hash."""
     names = {LOSSES["default"]: "", LOSSES["paper"]: "-paper"}
     return names.get(losses, f"-{hashlib.sha256(repr(losses).encode()).hexdigest()[:6]}")
-
-
-def _section(config: str | None) -> dict[str, Any]:
-    """The section [experiment] of a file, with seeds and languages, checked, in any case."""
-    section: dict[str, Any] = {"seeds": [1], "languages": list(LANGUAGES)}
-    if config is not None:
-        section |= read_toml(config).get("experiment", {})
-    for name, kind in (("seeds", int), ("languages", str)):
-        if not isinstance(section[name], list) or not all(type(item) is kind for item in section[name]):
-            raise SubdpError(f"{name} cannot be {section[name]!r}", where=config, hint="give a list, as in configs/")
-    return section
-
-
-def _options(section: dict[str, Any], config: str | None) -> ExperimentOptions:
-    kinds = get_type_hints(ExperimentOptions)
-    values = {name: value for name, value in section.items() if name not in ("seeds", "languages")}
-    for name, value in values.items():
-        if name not in kinds:
-            hint = f"there are {', '.join(kinds)}, seeds, languages"
-            raise SubdpError(f"there is no setting {name!r} in [experiment]", where=config, hint=hint)
-        fits = {
-            "preset": value in PRESETS if isinstance(value, str) else False,
-            "encoder": isinstance(value, str),
-            "bitext": isinstance(value, list) and all(isinstance(item, str) for item in value),
-        }.get(name, type(value) is int and value > 0)
-        if not fits:
-            raise SubdpError(f"{name} cannot be {value!r}", where=config, hint="numbers are above 0; see configs/")
-    return ExperimentOptions(**{**values, **({"bitext": tuple(values["bitext"])} if "bitext" in values else {})})

@@ -1,4 +1,4 @@
-"""The verbs that do all at once: `run`, `quickstart`, `annotate`. Torch is imported when one of them needs it."""
+"""The verbs for the whole method: `run` and `quickstart`. Torch is imported when one of them needs it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from subdp.cli.app import Flag, Output, app, give, say
+from subdp.cli.app import Flag, Output, Seed, app, give, say
 from subdp.cli.steps import Changes
+from subdp.pipeline.options import RunOptions
 from subdp.support.engine import LocalEngine
 from subdp.support.settings import LossesName, PresetName, Settings
 
-# None where nothing is said: what a file says, or else the default, holds then.
+# None where a flag is not given: the configuration file's value, or else the default, applies then.
 Names = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")]
 Choice = Annotated[bool | None, Parameter(negative="")]
 
@@ -39,61 +40,63 @@ def run(
     network: Changes = None,
     adapt: Changes = None,
     loss: Changes = None,
-    seed: int | None = None,
+    seed: Seed | None = None,
     jobs: int = 1,
+    device: str | None = None,
     dry_run: Flag = False,
     json: Flag = False,
 ) -> None:
-    """Make a parser from translated text: all steps, each resumed where it stopped and none done twice.
+    """Make a parser from translated text, in one command; interrupted, it is resumed by the same command.
 
     Parameters
     ----------
     output
-        The folder for all results: parser/, report.json, config.toml and, with gold trees, scores.json.
+        Folder to write all results to: parser/, report.json, config.toml and, with gold trees, scores.json.
     bitext
-        Files of pairs (source TAB translation); two files of lines or CoNLL-U are joined by a comma: en.txt,de.txt.
+        Files of pairs (source TAB translation); join two parallel text or CoNLL-U files by a comma: en.txt,de.txt.
     treebank
-        CoNLL-U file to train a source parser on first.
+        CoNLL-U file to train the source parser on first.
     source_parser
         Model folder of the source parser, or one for each bitext; by default the English one that comes with subdp.
     gold_trees
-        Treebank whose translation the bitext is, or one for each: its trees are projected, not what the parser says.
+        Treebank that the bitext translates, or one for each bitext: its gold trees are projected, not parsed ones.
     dev
-        CoNLL-U file with gold trees of the target language, scored to choose settings by; never trained on.
+        CoNLL-U file with gold trees of the target language to tune settings on; never trained on.
     test
-        CoNLL-U file with gold trees of the target language, scored in the end.
+        CoNLL-U file with gold trees of the target language to report scores on.
     aligner
-        argmax (the default), itermax, match, or a file of links made elsewhere.
+        argmax (the default), itermax, match, a plug-in's name, or a file of links from another aligner.
     one_to_one
-        Drop links whose words have other links.
+        Keep only one-to-one links: drop the links of words that have more than one.
     tokenized
-        The text has spaces between all words already.
+        The text is tokenised already: words are separated by spaces.
     preset
-        small for a laptop (the default), paper for a GPU.
+        Network sizes and training lengths: small for a laptop (the default), paper for a GPU.
     losses
-        default, or paper for the paper's formulas to the letter.
+        default, or paper for exactly the paper's losses.
     encoder
-        For a source parser to be trained: bundled, a model folder, or a Hugging Face name.
+        Encoder of the source parser to train: bundled, a model folder, or a Hugging Face name.
     config
-        TOML file with settings; its section [run] has the other options here, as DIR/config.toml of an earlier run.
+        TOML file with settings and, in its section [run], these options; such as DIR/config.toml of an earlier run.
     train
-        Settings of the source parser's training, as --train.lr 0.001.
+        Settings of the source parser's training, such as --train.lr 0.001.
     network
-        Settings of the source parser's network, as --network.lstm 400.
+        Settings of the source parser's network, such as --network.lstm 400.
     adapt
-        Settings of the target parser's training, as --adapt.epochs 10.
+        Settings of the target parser's training, such as --adapt.epochs 10.
     loss
-        Settings of the losses, as --loss.completion none.
+        Settings of the losses, such as --loss.completion none.
     seed
-        What all chance is drawn from; 1 by default.
+        Random seed; 1 by default.
     jobs
-        Processes that encode, align and project, each with its share of the cores.
+        Processes that encode, align and project in parallel, each with its share of the cores.
+    device
+        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     dry_run
-        Only show what would be done.
+        Only show what would be done, stage by stage.
     json
         Print the scores as JSON.
     """
-    from subdp.pipeline.options import RunOptions
     from subdp.pipeline.run import Run
 
     given: dict[str, Any] = {
@@ -108,7 +111,7 @@ def run(
     options = RunOptions.resolve(config, flags)
     changes = {"train": train or {}, "network": network or {}, "adapt": adapt or {}, "losses": loss or {}}
     settings = Settings.resolve(options.preset, options.losses, config, changes)
-    job = Run(options, settings, Path(output), LocalEngine(jobs))
+    job = Run(options, settings, Path(output), LocalEngine(jobs), device)
     if dry_run:
         give(job.plan())
         return
@@ -122,7 +125,7 @@ def run(
 
 
 def table(scores: dict[str, Any]) -> str:
-    """Scores as a table: one line for each system, on each gold set."""
+    """Scores as a table, with a line for each system on each gold set."""
     sets = {"": {name: row for name, row in scores.items() if "uas" in row}}
     sets |= {f", {name}": rows for name, rows in scores.items() if "uas" not in rows}
     lines = [f"{'':<22}{'UAS':>6}{'LAS':>7}"]
@@ -134,16 +137,20 @@ def table(scores: dict[str, Any]) -> str:
 
 
 @app.command
-def quickstart(*, language: Literal["de", "tr"] = "de", output: Output | None = None) -> None:
-    """See the whole method at work on a sample that comes with subdp: a parser for German or Turkish in a minute.
+def quickstart(
+    *, language: Literal["de", "tr"] = "de", device: str | None = None, output: Output | None = None
+) -> None:
+    """See the whole method at work on a small sample: a parser for German or Turkish in about a minute.
 
     Parameters
     ----------
     language
         de for German, tr for Turkish.
+    device
+        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     output
-        The folder for the parser and all else; quickstart-de or quickstart-tr by default.
+        Folder to write the parser and everything else to; by default quickstart-de or quickstart-tr.
     """
     from subdp.pipeline.quickstart import quickstart as show
 
-    show(language, Path(output or f"quickstart-{language}"), say, give)
+    show(language, Path(output or f"quickstart-{language}"), say, give, device=device)

@@ -1,4 +1,4 @@
-"""The verbs of the command line that work with parsers. Torch is imported when one of them runs, not before."""
+"""The verbs for the single steps: `align`, `train`, `project`, `adapt`. Torch is imported when one of them runs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import Parameter
 
-from subdp.alignment.similarity import DEFAULT_METHOD, Method
-from subdp.cli.app import Flag, Input, Output, app, give, say
+from subdp.alignment.file_links import by_line, line_numbers
+from subdp.alignment.links import read_alignments, score_alignments, write_alignments
+from subdp.alignment.registry import find_aligner
+from subdp.alignment.similarity import DEFAULT_METHOD, Method, SimilarityAligner
+from subdp.cli.app import Flag, Input, Output, Seed, app, give, say
+from subdp.corpus.bitext import Bitext, read_bitext
+from subdp.corpus.treebank import Sentence, read_conllu
 from subdp.network.shipped import SHIPPED
 from subdp.support.engine import LocalEngine
 from subdp.support.errors import SubdpError, counted
@@ -18,13 +23,10 @@ from subdp.support.files import open_text_output
 from subdp.support.settings import LossesName, PresetName, Settings
 
 if TYPE_CHECKING:
-    from subdp.corpus.bitext import Bitext
-    from subdp.corpus.treebank import Sentence
     from subdp.parser import Parser
 
 Files: TypeAlias = Annotated[list[str], Parameter(consume_multiple=True)]
 Changes: TypeAlias = dict[str, str] | None
-METRICS = "metrics.jsonl"
 
 
 @app.command
@@ -38,38 +40,38 @@ def align(
     one_to_one: Flag = False,
     score: str | None = None,
     encoder: str = "bundled",
+    device: str | None = None,
     json: Flag = False,
 ) -> None:
-    """Align the words of translated sentences; with --score, say how well that fits gold alignments.
+    """Align the words of translated sentences; with --score, evaluate the alignment against gold links.
 
     Parameters
     ----------
     bitext
-        One file of pairs (source TAB translation), or two files, line by line or CoNLL-U.
+        One file of pairs (source TAB translation), or two parallel files, of text line by line or of CoNLL-U.
     output
-        Where the links go, in Pharaoh's notation, one line a pair.
+        File to write the links to, in Pharaoh format (0-0 1-2), a line for each pair.
     tokenized
-        The text has spaces between all words already.
+        The text is tokenised already: words are separated by spaces.
     method
         argmax, itermax, match, forward or reverse.
     layer
-        The encoder's layer whose vectors are compared.
+        Encoder layer whose vectors are compared.
     one_to_one
-        Drop links whose words have other links.
+        Keep only one-to-one links: drop the links of words that have more than one.
     score
-        File of gold links to compare with, instead of writing links.
+        File of gold links to score the links against, instead of writing them.
     encoder
-        bundled, a model folder, or a Hugging Face name.
+        Encoder: bundled, a model folder, or a Hugging Face name.
+    device
+        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     json
         Print scores as JSON.
     """
-    from subdp.alignment.file_links import by_line, line_numbers
-    from subdp.alignment.links import read_alignments, score_alignments, write_alignments
-    from subdp.alignment.similarity import SimilarityAligner
     from subdp.encoder.encoder import Encoder
 
     pairs = _read(bitext, tokenized)
-    aligner = SimilarityAligner(Encoder.load(encoder), method, layer, one_to_one=one_to_one)
+    aligner = SimilarityAligner(Encoder.load(encoder, device), method, layer, one_to_one=one_to_one)
     links = by_line(pairs, aligner.align(pairs))
     if score is None:
         write_alignments(links, output)
@@ -80,7 +82,7 @@ def align(
             if number <= len(gold):
                 gold[number - 1].check(len(pair.source), len(pair.target))
         except SubdpError as error:
-            hint = "sure links beyond a sentence count as missed; is --tokenized missing?"
+            hint = "sure links beyond the end of a sentence count as missed; is --tokenized missing?"
             say(f"{score}:{number}: {error.reason} ({hint})")
     scores = score_alignments(gold, list(links))
     give(scores.as_dict() if json else str(scores))
@@ -99,7 +101,8 @@ def train(
     config: str | None = None,
     train: Changes = None,
     network: Changes = None,
-    seed: int = 1,
+    seed: Seed = 1,
+    device: str | None = None,
     half: Flag = False,
     resume: Flag = False,
     title: str | None = None,
@@ -110,41 +113,45 @@ def train(
     Parameters
     ----------
     treebank
-        CoNLL-U file to learn from.
+        CoNLL-U file to train on.
     output
-        The model folder to write.
+        Model folder to write.
     dev
-        CoNLL-U file by which the best epoch is chosen.
+        CoNLL-U file to choose the best epoch on.
     test
-        CoNLL-U file on which the finished parser is scored.
+        CoNLL-U file to score the finished parser on.
     encoder
-        bundled, a model folder, or a Hugging Face name.
+        Encoder: bundled, a model folder, or a Hugging Face name.
     predict
         What to predict besides trees, separated by commas: upos, xpos, feats:Case, misc:NE …; none for trees alone. By
         default upos, if the treebank has it.
     preset
-        small for a laptop, paper for a GPU.
+        Network sizes and training lengths: small for a laptop, paper for a GPU.
     config
         TOML file with settings.
     train
-        Settings of the training, as --train.lr 0.001.
+        Settings of the training, such as --train.lr 0.001.
     network
-        Settings of the network, as --network.lstm 400.
+        Settings of the network, such as --network.lstm 400.
     seed
-        What all chance is drawn from.
+        Random seed.
+    device
+        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     half
         Store the weights in half precision.
     resume
-        Go on with a training that was interrupted.
+        Resume a training that was interrupted.
     title
-        What the model card calls the parser.
+        Title of the model card.
     licence
-        The licence that the training data puts on the parser, for the model card.
+        Licence of the parser, as the training data requires it, for the model card.
     """
-    from subdp.corpus.treebank import read_conllu
+    from subdp.encoder.encoder import Encoder
     from subdp.parser import Parser
 
     settings = Settings.resolve(preset, file=config, flags={"train": train or {}, "network": network or {}})
+    Parser.check_folder(output)
+    model = Encoder.load(encoder, device)
     checkpoints = _checkpoints(output, resume)
     gold = {name: list(read_conllu(path)) for name, path in (("dev", dev), ("test", test)) if path is not None}
     about = {"title": title or f"A parser trained on {Path(treebank).name}", "treebank": Path(treebank).name}
@@ -155,7 +162,7 @@ def train(
     parser = Parser.train(
         trees,
         dev=gold.get("dev", ()),
-        encoder=encoder,
+        encoder=model,
         predict=layers,
         settings=settings,
         seed=seed,
@@ -176,33 +183,34 @@ def project(
     one_to_one: Flag = False,
     tokenized: Flag = False,
     jobs: int = 1,
+    device: str | None = None,
 ) -> None:
-    """Parse the source side of translated text and align it: the silver that `adapt` learns from.
+    """Parse the source side of translated text and align it with the target: silver data for `adapt`.
 
     Parameters
     ----------
     bitext
-        One file of pairs (source TAB translation), or two files, line by line or CoNLL-U.
+        One file of pairs (source TAB translation), or two parallel files, of text line by line or of CoNLL-U.
     output
-        The folder for the silver; an interrupted projection goes on there.
+        Folder to write the silver data to; an interrupted projection is resumed there.
     parser
         Model folder of the source parser; by default the English one that comes with subdp.
     alignment
-        argmax, itermax, match, or a file of links made elsewhere.
+        argmax, itermax, match, a plug-in's name, or a file of links from another aligner.
     gold_trees
-        CoNLL-U file whose translation the bitext is: its trees are projected, not what the parser says.
+        CoNLL-U file that the bitext translates: its gold trees are projected, not parsed ones.
     one_to_one
-        Drop links whose words have other links.
+        Keep only one-to-one links: drop the links of words that have more than one.
     tokenized
-        The text has spaces between all words already.
+        The text is tokenised already: words are separated by spaces.
     jobs
-        Processes that encode, align and project, each with its share of the cores.
+        Processes that encode, align and project in parallel, each with its share of the cores.
+    device
+        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     """
-    from subdp.alignment.registry import find_aligner
-    from subdp.corpus.treebank import read_conllu
     from subdp.parser import Parser
 
-    source = Parser.load(parser)
+    source = Parser.load(parser, device=device)
     pairs = _read(bitext, tokenized).clean()
     say(str(pairs.report))
     aligner = find_aligner(alignment, source.features, one_to_one=one_to_one)
@@ -223,51 +231,54 @@ def adapt(
     adapt: Changes = None,
     loss: Changes = None,
     encoder: str | None = None,
-    seed: int = 1,
+    seed: Seed = 1,
+    device: str | None = None,
     resume: Flag = False,
 ) -> None:
-    """Train a parser for the target language on silver, starting from the source parser.
+    """Train a parser for the target language on silver data, starting from the source parser.
 
     Parameters
     ----------
     silver
-        Folder that `subdp project` made.
+        Folder that `subdp project` wrote.
     output
-        The model folder to write.
+        Model folder to write.
     parser
         Model folder of the source parser; by default the English one that comes with subdp.
     losses
-        default, or paper for the paper's formulas to the letter.
+        default, or paper for exactly the paper's losses.
     preset
-        small for a laptop, paper for a GPU.
+        Network sizes and training lengths: small for a laptop, paper for a GPU.
     config
         TOML file with settings.
     adapt
-        Settings of the training, as --adapt.epochs 10.
+        Settings of the training, such as --adapt.epochs 10.
     loss
-        Settings of the losses, as --loss.completion none.
+        Settings of the losses, such as --loss.completion none.
     encoder
-        Where the parser's encoder is now, if not where it was when the parser was trained.
+        Present location of the parser's encoder, if it was moved after training.
     seed
-        What all chance is drawn from.
+        Random seed.
+    device
+        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     resume
-        Go on with a training that was interrupted.
+        Resume a training that was interrupted.
     """
     from subdp.parser import Parser
     from subdp.projection.silver import SilverStore
 
     settings = Settings.resolve(preset, losses, config, {"adapt": adapt or {}, "losses": loss or {}})
-    source, store = Parser.load(parser, encoder=encoder), SilverStore(Path(silver)).check()
+    Parser.check_folder(output)
+    store = SilverStore(Path(silver)).check()
+    source = Parser.load(parser, encoder=encoder, device=device)
     checkpoints = _checkpoints(output, resume)
     target = source.adapt(store, settings=settings, seed=seed, folder=checkpoints)
     _finish(target, output, checkpoints, settings, {})
 
 
 def _read(files: list[str], tokenized: bool) -> Bitext:
-    from subdp.corpus.bitext import read_bitext
-
     if len(files) > 2:
-        raise SubdpError(f"{len(files)} files make no bitext", hint="give one file of pairs, or one for each language")
+        raise SubdpError(f"a bitext of {len(files)} files", hint="give one file of pairs, or one for each language")
     bitext = read_bitext(files[0], files[1] if len(files) == 2 else None, tokenized=tokenized)
     for note in bitext.report.notes:
         say(note)
@@ -275,10 +286,10 @@ def _read(files: list[str], tokenized: bool) -> Bitext:
 
 
 def _checkpoints(output: str, resume: bool) -> Path:
-    """Where a training keeps what it needs to go on; anew unless told to resume."""
+    """Where a training keeps its checkpoints; what is there already is used only when asked to resume."""
     folder = Path(f"{output.rstrip('/')}.training")
     if folder.is_dir() and any(folder.iterdir()) and not resume:
-        hint = "go on with --resume, or remove the folder to begin anew"
+        hint = "continue it with --resume, or remove the folder to start over"
         raise SubdpError("an interrupted training is here", where=str(folder), hint=hint)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -296,7 +307,9 @@ def _finish(
     *,
     half: bool = False,
 ) -> None:
-    """Score the parser on the gold sets, save it with its metrics and settings, and clear the checkpoints away."""
+    """Score the parser on the gold sets, save it with its metrics and settings, and remove the checkpoints."""
+    from subdp.training.loop import CHECKPOINT, METRICS
+
     folder = Path(output)
     scores = {name: parser.evaluate(trees) for name, trees in gold.items()}
     for name, result in scores.items():
@@ -306,5 +319,8 @@ def _finish(
     with open_text_output(folder / "config.toml") as write:
         write(settings.as_toml())
     shutil.copy(checkpoints / METRICS, folder / METRICS)
-    shutil.rmtree(checkpoints)
+    for name in (CHECKPOINT, METRICS):  # and nothing else that may be there
+        (checkpoints / name).unlink(missing_ok=True)
+    if not any(checkpoints.iterdir()):
+        checkpoints.rmdir()
     say(f"parser in {output}")

@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from subdp.cli.app import Flag, Input, Output, app
-from subdp.corpus.draft import TextFormat
+from subdp.corpus.draft import TextFormat, read_sentences
+from subdp.corpus.treebank import write_conllu
+from subdp.drawing.page import render_page
 from subdp.network.shipped import SHIPPED
 from subdp.pipeline.annotate import AnnotateFormat, Order
+from subdp.pipeline.annotate import annotate as drafts
 from subdp.support.engine import LocalEngine
+from subdp.support.files import open_text_output
 
 
 @app.command
@@ -22,6 +26,7 @@ def parse(
     retag: Flag = False,
     encoder: str | None = None,
     jobs: int = 1,
+    device: str | None = None,
     output: Output = "-",
 ) -> None:
     """Parse text, or fill in the trees and tags of a CoNLL-U file.
@@ -33,26 +38,26 @@ def parse(
     parser
         Model folder; by default the English parser that comes with subdp.
     format
-        text, words (a sentence a line, spaces between words) or conllu; by default what the file's ending says.
+        text, words (one sentence per line, words separated by spaces) or conllu; by default told by the file's ending.
     tokenizer
-        How raw text is cut into words: unicode, or a plug-in's name.
+        Tokenizer for raw text: unicode, or a plug-in's name.
     confidence
         Add the probabilities of heads, labels and tags, and their rivals, to MISC.
     retag
         Predict UPOS also for words that have one already.
     encoder
-        Where the parser's encoder is now, if not where it was when the parser was trained.
+        Present location of the parser's encoder, if it was moved after training.
     jobs
-        Processes that parse, each with its share of the cores.
+        Processes that parse in parallel, each with its share of the cores.
+    device
+        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     output
         CoNLL-U file to write.
     """
-    from subdp.corpus.draft import read_sentences
-    from subdp.corpus.treebank import write_conllu
     from subdp.parser import Parser
 
     sentences = read_sentences(file, format, tokenizer)
-    model = Parser.load(parser, encoder=encoder)
+    model = Parser.load(parser, encoder=encoder, device=device)
     write_conllu(model.parse(sentences, confidence=confidence, retag=retag, engine=LocalEngine(jobs)), output)
 
 
@@ -68,6 +73,7 @@ def annotate(
     retag: Flag = False,
     encoder: str | None = None,
     jobs: int = 1,
+    device: str | None = None,
     output: Output = "-",
 ) -> None:
     """Draft trees for an annotator to correct: on a page, or as CoNLL-U with probabilities and rivals in MISC.
@@ -75,33 +81,32 @@ def annotate(
     Parameters
     ----------
     file
-        Raw text, tokenised text, CoNLL-U, or a bitext (source TAB target), of which the target is annotated.
+        Raw text, tokenised text, CoNLL-U, or a bitext (source TAB target) whose target side is annotated.
     parser
         Model folder; by default the English parser that comes with subdp.
     format
-        text, words (a sentence a line, spaces between words), conllu or bitext; by default what the file's ending says.
+        text, words (one sentence per line, words separated by spaces), conllu or bitext; by default told by the file's
+        ending.
     tokenizer
-        How raw text is cut into words: unicode, or a plug-in's name.
+        Tokenizer for raw text: unicode, or a plug-in's name.
     order
-        document, or doubt: the sentences of which the parser is least sure first.
+        document, or doubt for the sentences that the parser is least sure of first.
     source_language
         Code of the language that a bitext was translated from: its sentence becomes the comment # text_en.
     retag
         Predict UPOS also for words that have one already.
     encoder
-        Where the parser's encoder is now, if not where it was when the parser was trained.
+        Present location of the parser's encoder, if it was moved after training.
     jobs
-        Processes that parse, each with its share of the cores.
+        Processes that parse in parallel, each with its share of the cores.
+    device
+        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     output
         File to write: .html for a page to correct the trees on, which opens in any browser; CoNLL-U otherwise.
     """
-    from subdp.corpus.treebank import write_conllu
-    from subdp.drawing.page import render_page
     from subdp.parser import Parser
-    from subdp.pipeline.annotate import annotate as drafts
-    from subdp.support.files import open_text_output
 
-    model, engine = Parser.load(parser, encoder=encoder), LocalEngine(jobs)
+    model, engine = Parser.load(parser, encoder=encoder, device=device), LocalEngine(jobs)
     sentences = drafts(
         file,
         model,

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 from subdp.cli.app import Flag, Input, Output, app, give, say
+from subdp.corpus.treebank import read_conllu
+from subdp.drawing.page import render_page
+from subdp.drawing.render import Arc, render_svg, render_text
+from subdp.evaluation.attachment import evaluate as score
 from subdp.evaluation.scores import Labels, Punctuation
 from subdp.support.errors import SubdpError, counted
+from subdp.support.files import open_text_output
 
 
 @app.command
@@ -20,28 +26,25 @@ def evaluate(
     layers: str = "upos",
     json: Flag = False,
 ) -> None:
-    """Score SYSTEM's trees against GOLD's, two CoNLL-U files over the same words.
+    """Score SYSTEM's trees against GOLD's: two CoNLL-U files with the same words.
 
     Parameters
     ----------
     gold
-        CoNLL-U file with the right trees.
+        CoNLL-U file with gold trees.
     system
         CoNLL-U file with a parser's trees.
     punctuation
-        Which words are left out: upos (PUNCT and SYM), deprel (punct), form (only punctuation signs), none.
+        Words to leave out: upos (PUNCT and SYM), deprel (punct), form (punctuation characters only), or none.
     labels
-        Compare labels without their subtypes (universal) or whole (full).
+        Compare labels without their subtypes (universal) or in full (full).
     max_length
-        Leave out sentences with more words.
+        Leave out sentences with more words than this.
     layers
         Tags to score besides trees, separated by commas, where both files have them: upos, xpos, feats:Case, misc:NE …
     json
-        Print all figures as JSON.
+        Print all scores as JSON.
     """
-    from subdp.corpus.treebank import read_conllu
-    from subdp.evaluation.attachment import evaluate as score
-
     scores = score(
         read_conllu(gold), read_conllu(system, any_roots=True),
         punctuation=punctuation, labels=labels, max_length=max_length, layers=layers.split(","),
@@ -58,25 +61,20 @@ def show(file: Input, *, output: Output = "-", most: int | None = None) -> None:
     file
         CoNLL-U file.
     output
-        File to write: .html for a page to look through, .svg for one picture; text otherwise.
+        File to write: .html for a page to look through, .svg for a picture of the first sentence; text otherwise.
     most
         At most this many sentences; by default 20, or all of them on a page.
     """
-    from itertools import islice
-
-    from subdp.corpus.treebank import read_conllu
-    from subdp.drawing.page import render_page
-    from subdp.drawing.render import Arc, render_svg, render_text
-    from subdp.support.files import open_text_output
-
     if "." in Path(output).name and not output.endswith((".html", ".svg", ".txt")):
         raise SubdpError("cannot be drawn", where=output, hint="name a file that ends in .html, .svg or .txt")
     if most is None and not output.endswith(".html"):
         most = 20
     sentences = read_conllu(file, any_roots=True)
-    drawn = list(islice(sentences, most if most is None else max(most, 1)))
+    picture = output.endswith(".svg")
+    drawn = list(islice(sentences, 1 if picture else most if most is None else max(most, 1)))
     if next(sentences, None) is not None:
-        say(f"the first {counted(len(drawn), 'sentence')}; --most draws more")
+        more = "an .html file shows more" if picture else "--most shows more"
+        say(f"drawing the first {counted(len(drawn), 'sentence') if len(drawn) > 1 else 'sentence'}; {more}")
     pictures = []
     for sentence in drawn:
         relations = enumerate(zip(sentence.heads, sentence.labels, strict=True), 1)
@@ -84,7 +82,7 @@ def show(file: Input, *, output: Output = "-", most: int | None = None) -> None:
     with open_text_output(output) as write:
         if output.endswith(".html"):
             write(render_page(drawn, title=Path(file).name))
-        elif output.endswith(".svg"):
+        elif picture:
             write(render_svg(*pictures[0]))
         else:
             write("\n\n".join(render_text(words, arcs) for words, arcs in pictures) + "\n")

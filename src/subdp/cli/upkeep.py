@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
+
 from subdp.cli.app import Flag, app, give
+from subdp.support.cache import cache_folder
+from subdp.support.plugins import GROUPS
+from subdp.support.plugins import plugins as offered
 
 
 @app.command
 def cache(*, clear: Flag = False, json: Flag = False) -> None:
-    """Show what subdp keeps between runs, and how large it is.
+    """Show what subdp keeps in its cache, and how large it is.
 
     Parameters
     ----------
     clear
-        Delete it: everything is made anew when it is needed.
+        Empty the cache; whatever is needed is computed again.
     json
         Print sizes in bytes as JSON.
     """
-    import shutil
-
     from subdp.encoder.feature_store import store_sizes
-    from subdp.support.cache import cache_folder
 
     kept = [
         (str(store.folder), store.bytes, f"features of {store.encoder}, layers {store.layers}")
@@ -45,16 +47,13 @@ def cache(*, clear: Flag = False, json: Flag = False) -> None:
 
 @app.command
 def plugins(*, json: Flag = False) -> None:
-    """List what other installed packages add: encoders, aligners, translators, tokenizers.
+    """List the encoders, aligners, translators and tokenizers that other installed packages add.
 
     Parameters
     ----------
     json
-        Print it as JSON.
+        Print the list as JSON.
     """
-    from subdp.support.plugins import GROUPS
-    from subdp.support.plugins import plugins as offered
-
     found = {group.removeprefix("subdp."): {name: e.value for name, e in offered(group).items()} for group in GROUPS}
     if json:
         give(found)

@@ -176,16 +176,6 @@ class Bitext(Sequence[Pair]):
             )
         return self._part(self.drawn(seed)[:count], "not in the sample")
 
-    def split(self, dev: float = 0.1, *, seed: int) -> tuple[Bitext, Bitext]:
-        """Two parts, for training and for development; `dev` is the share of the second. Neither is ever empty."""
-        if not 0 < dev < 1 or len(self) < 2:
-            raise SubdpError(
-                f"cannot split {len(self)} pairs at {dev}", where=self.where, hint="0 < dev < 1, two pairs or more"
-            )
-        count = min(max(round(dev * len(self)), 1), len(self) - 1)
-        order = self.drawn(seed)
-        return self._part(order[count:], "in the dev part"), self._part(order[:count], "in the training part")
-
     def drawn(self, seed: int) -> list[int]:
         """All indices in a random order: the first n of them are the sample of n pairs.
 

@@ -1,21 +1,19 @@
 """The lines of a bitext's files as rows of text: tables with a tab, WikiMatrix with a score, two files side by side.
 
-Every fault is told with file and line. `bitext` calls this, and `translate` for its lines; it imports errors and files.
+Every error names file and line. `bitext` and `annotate` call this; it imports errors and files.
 """
 
 from __future__ import annotations
 
-import gzip
 import math
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from itertools import zip_longest
 from os import PathLike
-from typing import IO, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from subdp.support.errors import SubdpError, counted
-from subdp.support.files import name_of, open_input
+from subdp.support.files import name_of, read_lines
 
 Path: TypeAlias = str | PathLike[str]
 """A file's path (`.gz` is unpacked), or `-` for standard input."""
@@ -35,7 +33,7 @@ def table_rows(path: Path, format: Format, threshold: float | None, dropped: Cou
     """The rows of a table with two columns, or three with a score first; `auto` is settled by the first full line."""
     name = name_of(path)
     lowest = WIKIMATRIX_THRESHOLD if threshold is None else threshold
-    for line, text in lines_of(path):
+    for line, text in read_lines(path):
         cells = text.split("\t")
         if not text.strip():
             yield line, "", ""
@@ -62,7 +60,7 @@ def table_rows(path: Path, format: Format, threshold: float | None, dropped: Cou
 def moses_rows(source: Path, target: Path) -> Iterator[Row]:
     """The lines of two files side by side; a different number of lines is told with both numbers."""
     count = [0, 0]
-    for left, right in zip_longest(lines_of(source), lines_of(target)):
+    for left, right in zip_longest(read_lines(source), read_lines(target)):
         count[0] += left is not None
         count[1] += right is not None
         if left is not None and right is not None:
@@ -73,32 +71,6 @@ def moses_rows(source: Path, target: Path) -> Iterator[Row]:
             where=name_of(source),
             hint="line N of one must translate line N of the other",
         )
-
-
-def lines_of(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a text file, numbered from 1, without their ends and without a byte order mark."""
-    name, line = name_of(path), 0
-    with open_input(path) as stream:
-        try:
-            for line, raw in enumerate(cast(IO[bytes], stream), 1):  # a path is always opened for bytes
-                text = _decode(raw, name, line)
-                yield line, text.removeprefix("\ufeff").rstrip("\r\n") if line == 1 else text.rstrip("\r\n")
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            reason = f"cannot be unpacked: {error}"
-            raise SubdpError(reason, where=name, line=line + 1, hint="the .gz is damaged") from None
-
-
-def _decode(raw: bytes, name: str, line: int) -> str:
-    if line == 1 and raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise SubdpError("this is UTF-16, not UTF-8", where=name, line=1, hint='save it as "UTF-8 text"')
-    if b"\0" in raw:
-        raise SubdpError("a NUL byte", where=name, line=line, hint="this is not a text file in UTF-8")
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        reason = f"byte 0x{raw[error.start]:02x} is not UTF-8"
-        hint = "convert the file, for example with iconv -f LATIN1 -t UTF-8"
-        raise SubdpError(reason, where=name, line=line, hint=hint) from None
 
 
 def _number(text: str) -> float | None:

@@ -27,10 +27,19 @@ class BlockFault:
 def find_fault(block: str, any_roots: bool, only_ids: bool = False) -> BlockFault | None:
     """The first fault of a block, in reading order; None if it has none."""
     lines = block.split("\n")
-    for check in (_lines_fault, _columns_fault, _ids_fault):
+    for check in (find_other_format, _lines_fault, _columns_fault, _ids_fault):
         if fault := check(lines):
             return fault
     return None if only_ids else _tree_fault(lines, any_roots)
+
+
+def find_other_format(lines: list[str]) -> BlockFault | None:
+    """Text that is no CoNLL-U at all: no line of a word has a tab, nor begins with an id."""
+    words = [(number, line) for number, line in enumerate(lines) if line.strip() and not line.startswith("#")]
+    if not words or any("\t" in line for _, line in words) or words[0][1].split()[0].isdecimal():
+        return None
+    hint = "CoNLL-U has a line for each word, with 10 columns separated by tabs; `subdp parse` makes it from plain text"
+    return BlockFault(words[0][0], "this is not CoNLL-U: the line has no tabs", hint)
 
 
 def _rows(lines: list[str]) -> list[tuple[int, list[str]]]:
@@ -41,7 +50,7 @@ def _lines_fault(lines: list[str]) -> BlockFault | None:
     seen_word = False
     for number, line in enumerate(lines):
         if line.endswith("\r"):
-            hint = "CoNLL-U wants LF alone; convert the file, for example with dos2unix"
+            hint = "CoNLL-U lines end in LF alone; convert the file, for example with dos2unix"
             return BlockFault(number, "lines end in CR LF", hint)
         if "\r" in line:
             return BlockFault(number, "a carriage return inside a line", "remove it")
@@ -62,9 +71,9 @@ def _lines_fault(lines: list[str]) -> BlockFault | None:
 def _columns_fault(lines: list[str]) -> BlockFault | None:
     for number, columns in _rows(lines):
         if len(columns) == 1 and len(columns[0].split()) >= 10:
-            return BlockFault(number, "columns are parted by spaces", "CoNLL-U parts its 10 columns by tabs")
+            return BlockFault(number, "columns are separated by spaces", "CoNLL-U separates its 10 columns by tabs")
         if len(columns) != 10:
-            hint = "columns are parted by single tabs; an empty one holds _"
+            hint = "columns are separated by single tabs; an empty one holds _"
             return BlockFault(number, f"{counted(len(columns), 'column')} instead of 10", hint)
         for name, value in zip(_COLUMNS, columns, strict=True):
             if not value:
@@ -133,7 +142,7 @@ def _tree_fault(lines: list[str], any_roots: bool) -> BlockFault | None:
     for number, columns in words:
         if cycle := _cycle_from(int(columns[0]), heads):
             path = " → ".join(map(str, cycle))
-            return BlockFault(number, f"the heads run in a cycle: {path}", "every way up must end at 0")
+            return BlockFault(number, f"the heads run in a cycle: {path}", "every chain of heads must reach ROOT (0)")
     return None
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from subdp.corpus.treebank import Sentence, read_conllu
-from subdp.corpus.words import Tokenizer, sentences_of, words_function
+from subdp.corpus.words import Tokenizer, composed, sentences_of, words_function
 from subdp.support.errors import SubdpError
-from subdp.support.files import Source, name_of, open_input
+from subdp.support.files import Source, name_of, read_lines
 
 TextFormat = Literal["text", "words", "conllu"]
 
@@ -23,9 +23,14 @@ def read_sentences(
 ) -> Iterator[Sentence]:
     """Sentences from `text` (split and tokenised here), `words` (a sentence a line, words between spaces), or `conllu`.
 
-    By default a file that ends in `.conllu` (or `.conllu.gz`) is CoNLL-U and anything else is text.
+    By default a file that ends in `.conllu` (or `.conllu.gz`) is CoNLL-U and anything else is text; but not `.tsv`,
+    whose lines are a sentence and its translation.
     """
-    if format == "conllu" or (format is None and name_of(source).removesuffix(".gz").endswith(".conllu")):
+    name = name_of(source).removesuffix(".gz")
+    if format is None and name.endswith(".tsv"):
+        hint = "`subdp annotate` parses the second column; --format text takes a line as one text"
+        raise SubdpError("a .tsv file holds pairs of sentences, not text", where=name_of(source), hint=hint)
+    if format == "conllu" or (format is None and name.endswith(".conllu")):
         return read_conllu(source, any_roots=True)
     return _from_lines(source, split=format != "words", tokenizer=tokenizer)
 
@@ -33,7 +38,7 @@ def read_sentences(
 def _from_lines(source: Source, *, split: bool, tokenizer: str | Tokenizer) -> Iterator[Sentence]:
     cut = words_function(tokenizer if split else "whitespace")
     count = 0
-    for line in _lines(source):
+    for _, line in read_lines(source):
         for text in sentences_of(line) if split else (line.strip(),):
             if words := cut(text):
                 count += 1
@@ -42,24 +47,13 @@ def _from_lines(source: Source, *, split: bool, tokenizer: str | Tokenizer) -> I
         raise SubdpError("holds no words", where=name_of(source), hint="give a text with at least one sentence")
 
 
-def _lines(source: Source) -> Iterator[str]:
-    with open_input(source) as stream:
-        for number, line in enumerate(stream, 1):
-            try:
-                yield (line if isinstance(line, str) else line.decode("utf-8-sig" if number == 1 else "utf-8")).strip()
-            except UnicodeDecodeError:
-                hint = "convert the file, for example with iconv -f LATIN1 -t UTF-8"
-                raise SubdpError("not UTF-8", where=name_of(source), line=number, hint=hint) from None
-
-
 def draft(text: str, words: tuple[str, ...], sent_id: str) -> Sentence:
-    """A sentence whose tree is not known yet, ready to be written as CoNLL-U.
+    """A sentence whose tree is not known yet, ready to be written as CoNLL-U. `words` are those of `words_of`.
 
     >>> draft("Go!", ("Go", "!"), "1").conllu.split("\\n")[2].endswith("SpaceAfter=No")
     True
     """
-    # Composed characters, as Universal Dependencies wants them.
-    text, words = unicodedata.normalize("NFC", text), tuple(unicodedata.normalize("NFC", word) for word in words)
+    text = composed(text)  # as the words are, and as Universal Dependencies requires
     misc, end = [], 0
     for word in words:
         start = text.find(word, end)

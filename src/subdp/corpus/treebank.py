@@ -1,25 +1,26 @@
 """Sentences with dependency trees: CoNLL-U in and out, without loss, as a stream.
 
 A `Sentence` keeps the text it was read from, so comments, multiword ranges (`1-2`), empty nodes (`7.1`) and every
-column survive; words, heads and labels are read off it once and checked. Imports no torch and no numpy.
+column survive; words, heads and labels are parsed from it once. What is read from a file or made by `Sentence.of` is
+checked; a caller that builds a `Sentence` directly, as `annotate` does, vouches for it. Imports no torch and no numpy.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import IO, Any
+from unicodedata import is_normalized
 
-from subdp.corpus.conllu_faults import find_fault
+from subdp.corpus.conllu_faults import find_fault, find_other_format
 from subdp.corpus.layers import find_layer
+from subdp.corpus.words import composed
 from subdp.support.errors import SubdpError, counted
-from subdp.support.files import Source, name_of, open_input, open_text_output
+from subdp.support.files import Source, decode, name_of, open_input, open_text_output
 
 UNKNOWN = -1
 """The head of a word whose head is not annotated (`_` in the file)."""
@@ -34,8 +35,9 @@ _HEADS = {"_": UNKNOWN, **{str(number): number for number in range(500)}}
 class Sentence:
     """One sentence: its CoNLL-U text, and the columns a parser works with.
 
-    `heads[0]` is the head of word 1; 0 is ROOT, `UNKNOWN` (-1) where none is annotated. Values are made by
-    `Sentence.of` and `read_conllu`, which check them.
+    `words` are the forms in Unicode's NFC, the same however accents are stored; the text keeps the forms as they were
+    written. `heads[0]` is the head of word 1; 0 is ROOT, `UNKNOWN` (-1) where none is annotated.
+    `Sentence.of` and `read_conllu` make sentences and check them.
     """
 
     conllu: str
@@ -170,53 +172,37 @@ def _sentences(opened: AbstractContextManager[IO[Any]], name: str, any_roots: bo
 def _blocks(stream: IO[Any], name: str) -> Iterator[tuple[int, str]]:
     """The texts between empty lines, each with the number of its first line."""
     line, rest = 1, b""
-    while chunk := _read(stream, name, line):
-        if line == 1 and not rest and chunk.startswith(b"\xef\xbb\xbf"):
+    while chunk := stream.read(_CHUNK):
+        rest += chunk.encode() if isinstance(chunk, str) else chunk
+        if line == 1 and rest.startswith(b"\xef\xbb\xbf"):
             raise SubdpError("begins with a byte order mark", where=name, line=1, hint="save it as UTF-8 without BOM")
-        rest += chunk
         end = rest.rfind(b"\n\n") + 2
         if end < 2:
             continue
-        for block in _decode(rest[: end - 2], name, line).split("\n\n"):
+        for block in decode(rest[: end - 2], name, line).split("\n\n"):
             yield line, block
             line += block.count("\n") + 2
         rest = rest[end:]
     if rest:
-        last = line + rest.count(b"\n")
-        _decode(rest, name, line)
-        if rest.endswith(b"\r\n"):
-            raise SubdpError("lines end in CR LF", where=name, line=line, hint=_CRLF)
-        if rest.endswith(b"\n"):
-            raise SubdpError("no empty line after the last sentence", where=name, line=last, hint=_CUT_OFF)
-        raise SubdpError("the last line does not end", where=name, line=last, hint=_CUT_OFF)
+        raise _unfinished(decode(rest, name, line), name, line)
     if line == 1:
         raise SubdpError("the file is empty", where=name, hint="a treebank has at least one sentence")
 
 
+def _unfinished(rest: str, name: str, line: int) -> SubdpError:
+    """What is wrong with a file's last lines, after which there is no empty one."""
+    last = line + rest.count("\n")
+    if fault := find_other_format(rest.split("\n")):
+        return SubdpError(fault.reason, where=name, line=line + fault.line, hint=fault.hint)
+    if rest.endswith("\r\n"):
+        hint = "CoNLL-U lines end in LF alone; convert the file, for example with dos2unix"
+        return SubdpError("lines end in CR LF", where=name, line=line, hint=hint)
+    if rest.endswith("\n"):
+        return SubdpError("no empty line after the last sentence", where=name, line=last, hint=_CUT_OFF)
+    return SubdpError("the last line does not end", where=name, line=last, hint=_CUT_OFF)
+
+
 _CUT_OFF = "the file may be cut off; if it is whole, add the missing newline"
-_CRLF = "CoNLL-U wants LF alone; convert the file, for example with dos2unix"
-
-
-def _read(stream: IO[Any], name: str, line: int) -> bytes:
-    try:
-        chunk: str | bytes = stream.read(_CHUNK)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise SubdpError(f"cannot be unpacked: {error}", where=name, line=line, hint="the .gz is damaged") from None
-    except UnicodeDecodeError as error:
-        raise SubdpError(f"not UTF-8: {error.reason}", where=name, line=line, hint=_NOT_UTF8) from None
-    return chunk.encode() if isinstance(chunk, str) else chunk
-
-
-_NOT_UTF8 = "convert the file, for example with iconv -f LATIN1 -t UTF-8"
-
-
-def _decode(data: bytes, name: str, line: int) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        bad = line + data.count(b"\n", 0, error.start)
-        reason = f"byte 0x{data[error.start]:02x} is not UTF-8"
-        raise SubdpError(reason, where=name, line=bad, hint=_NOT_UTF8) from None
 
 
 def _located(block: str, name: str, line: int, any_roots: bool) -> Sentence:
@@ -260,7 +246,8 @@ def _parse(block: str, any_roots: bool) -> Sentence | None:
         heads = tuple(UNKNOWN if head == "_" else int(head) if _NUMBER(head) else _BAD for head in fields[6::11])
     if not _sound(heads, any_roots):
         return None
-    return Sentence(block, tuple(fields[1::11]), heads, tuple(fields[7::11]), tuple(fields[3::11]))
+    words = fields[1::11] if is_normalized("NFC", body) else [composed(word) for word in fields[1::11]]
+    return Sentence(block, tuple(words), heads, tuple(fields[7::11]), tuple(fields[3::11]))
 
 
 def _sound(heads: tuple[int, ...], any_roots: bool) -> bool:

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from subdp.encoder.batch import chunks
 from subdp.encoder.bert import load_bundled
 from subdp.encoder.bundled import FINGERPRINT, bundled_encoder
+from subdp.encoder.device import find_device
 from subdp.encoder.pretrained import find_encoder, hash_folder, load_folder
 from subdp.encoder.threads import side_by_side
 from subdp.support.errors import SubdpError, counted
@@ -58,11 +59,6 @@ class Encoded:
     def owners(self) -> NDArray[np.int32]:
         """The word of each subword. *Shape:* [subwords]."""
         return np.repeat(np.arange(len(self.first), dtype=np.int32), self.last - self.first + 1)
-
-    def word_features(self) -> NDArray[Any]:
-        """First and last subword side by side, in every layer. *Shape:* [words, layers, 2 · hidden]."""
-        ends = np.concatenate([self.vectors[:, self.first], self.vectors[:, self.last]], axis=2)
-        return np.ascontiguousarray(ends.swapaxes(0, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +115,9 @@ class Encoder:
         Of an encoder-decoder only the encoder is kept. No code that comes with a model is ever run. By default a GPU is
         used if there is one: CUDA in float16, anything else in float32.
         """
+        device = find_device(device)
         name = str(name) if name == "bundled" or not Path(name).is_dir() else str(Path(name).resolve())
         folder, load = (bundled_encoder(), load_bundled) if name == "bundled" else (find_encoder(name), load_folder)
-        if device is None:
-            device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-        device = torch.device(device)
         if dtype is None:
             dtype = torch.float16 if device.type == "cuda" else torch.float32
         model, tokenizer = load(folder, dtype)

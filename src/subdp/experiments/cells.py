@@ -32,18 +32,18 @@ from subdp.support.engine import LocalEngine
 from subdp.support.errors import counted
 from subdp.support.files import write_json
 from subdp.support.progress import progress
-from subdp.support.settings import as_dict
+from subdp.support.values import as_dict
 
 Say = Callable[[str], None]
 RESULT, LINKS = "result.json", "links.txt"
 
 
-def run_grid(grid: Grid, corpora: Corpora, output: Path, say: Say) -> list[Result]:
+def run_grid(grid: Grid, corpora: Corpora, output: Path, say: Say, *, device: str | None = None) -> list[Result]:
     """Run all cells of a grid that are not done, and return the results of all.
 
     Seed by seed, so that an interrupted grid has all languages of the first seeds.
     """
-    bench = Bench(grid, corpora, output)
+    bench = Bench(grid, corpora, output, device)
     found: list[Result] = []
     for _, cells in groupby(grid.cells(), lambda cell: cell.seed):
         found += _run_seed(bench, list(cells), say)
@@ -68,19 +68,19 @@ def _run_seed(bench: Bench, cells: Sequence[Cell], say: Say) -> list[Result]:
 class Bench:
     """All that the cells of a grid are made from; each thing is a stage, made once and kept in the output folder."""
 
-    def __init__(self, grid: Grid, corpora: Corpora, output: Path):
-        self.grid, self.corpora, self.output = grid, corpora, output
+    def __init__(self, grid: Grid, corpora: Corpora, output: Path, device: str | None = None):
+        self.grid, self.corpora, self.output, self.device = grid, corpora, output, device
         self.parser, self.bitext, self.gold = cache(self._parser), cache(corpora.bitext), cache(self._gold)
         self.silver, self.links, self._treebank = cache(self._silver), cache(self._links), cache(self._read_treebank)
 
     def __reduce__(self) -> Any:
-        return Bench, (self.grid, self.corpora, self.output)
+        return Bench, (self.grid, self.corpora, self.output, self.device)
 
     @cached_property
     def encoder(self) -> Encoder:
         """One encoder for all parsers and for alignment."""
         name = self.grid.options.encoder
-        return self.parser("en", 1).encoder if name is None else Encoder.load(name)
+        return self.parser("en", 1).encoder if name is None else Encoder.load(name, self.device)
 
     @cached_property
     def store(self) -> FeatureStore:
@@ -184,7 +184,7 @@ class Bench:
     def _parser(self, language: str, seed: int) -> Parser:
         """The source parser of a language: the English one that comes with the package, or one trained here."""
         if language == "en" and self.grid.options.encoder is None:
-            return Parser.load(SHIPPED)
+            return Parser.load(SHIPPED, device=self.device)
         settings, trees = self.grid.settings, self._treebank(language)
         dev = self.gold("en", "dev") if language == "en" else []
         made_from = [

@@ -1,6 +1,6 @@
 """The paper's experiments as grids of cells: a language, a system and a seed give one parser and its scores.
 
-    grid = Grid("ablation", ("de", "tr"), (1, 2, 3), options, settings)
+    grid = Grid("ablation", ExperimentOptions(languages=("de", "tr"), seeds=(1, 2, 3)), settings)
     results = run_grid(grid, corpora, Path("out"), say)
 
 Grids and cells are described here and run by `cells.py`. A finished cell is stored under a hash of all it depends on,
@@ -20,7 +20,9 @@ from subdp.corpus.bitext import SIZES
 from subdp.evaluation.scores import SentenceCounts
 from subdp.experiments.corpora import LANGUAGES, Split
 from subdp.support.errors import SubdpError
-from subdp.support.settings import LOSSES, LossConfig, PresetName, Settings, as_dict
+from subdp.support.files import Source, name_of
+from subdp.support.settings import LOSSES, LossConfig, PresetName, Settings
+from subdp.support.values import Count, Seed, as_dict, check_fields, converted, read_toml
 
 ExperimentName = Literal["transfer", "ablation", "alignment", "losses", "multisource", "bitext-size"]
 SCORED: tuple[Split, ...] = ("dev", "test")
@@ -31,18 +33,35 @@ Method = Literal["direct", "self", "hard", "random", "subdp", "treebanks", "subd
 class ExperimentOptions:
     """The section `[experiment]` of a configuration file."""
 
+    languages: tuple[str, ...] = LANGUAGES
+    """Target languages."""
+    seeds: tuple[Seed, ...] = (1,)
+    """Random seeds: a parser is trained with each."""
     preset: PresetName = "small"
     """Network sizes and training lengths."""
     encoder: str | None = None
     """Train a source parser with this encoder for every seed; without one, all seeds use the parser that ships."""
     bitext: tuple[str, ...] = ("ntrex", "pud", "tatoeba")
-    """Folders of bitext to train on; `pud` stands for the parallel treebanks."""
-    tatoeba: int = 1000
-    """Maximum number of Tatoeba pairs in the bitext, drawn at random."""
-    dev_sentences: int = 500
-    """Maximum number of dev sentences to score."""
-    jobs: int = 1
-    """Cells run at once, each with its share of the cores."""
+    """The folders of bitext to learn from; `pud` stands for the parallel treebanks."""
+    tatoeba: Count = 1000
+    """Maximum number of pairs from Tatoeba, drawn at random."""
+    dev_sentences: Count = 500
+    """Maximum number of sentences that dev scores are computed on."""
+    jobs: Count = 1
+    """Cells to work on in parallel, each with its share of the cores."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if unknown := sorted(set(self.languages) - set(LANGUAGES)):
+            raise SubdpError(f"there is no experiment for the language {unknown[0]!r}", hint=", ".join(LANGUAGES))
+        if not self.seeds or not self.languages:
+            raise SubdpError("an experiment needs a language and a seed")
+
+    @classmethod
+    def resolve(cls, file: Source | None, flags: Mapping[str, Any]) -> ExperimentOptions:
+        """Options from the section `[experiment]` of a TOML file, if one is given, and from flags, which win."""
+        section = {} if file is None else converted(cls, read_toml(file).get("experiment", {}), name_of(file))
+        return cls(**section | converted(cls, flags))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,21 +148,15 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """An experiment over languages and seeds, with its settings."""
+    """An experiment over the languages and seeds of its options, with its settings."""
 
     name: ExperimentName
-    languages: tuple[str, ...]
-    seeds: tuple[int, ...]
     options: ExperimentOptions
     settings: Settings
 
     def __post_init__(self) -> None:
         if self.name not in get_args(ExperimentName):
             raise SubdpError(f"there is no experiment {self.name!r}", hint=", ".join(get_args(ExperimentName)))
-        if unknown := sorted(set(self.languages) - set(LANGUAGES)):
-            raise SubdpError(f"there is no experiment for the language {unknown[0]!r}", hint=", ".join(LANGUAGES))
-        if not self.seeds or not self.languages:
-            raise SubdpError("an experiment needs a language and a seed")
 
     @property
     def splits(self) -> tuple[Split, ...]:
@@ -154,10 +167,10 @@ class Grid:
         """All cells, each once, seed by seed, so that an interrupted grid has the first seed of every language."""
         return [
             Cell(language, system, seed)
-            for seed in dict.fromkeys(self.seeds)
-            for language in dict.fromkeys(self.languages)
+            for seed in dict.fromkeys(self.options.seeds)
+            for language in dict.fromkeys(self.options.languages)
             for system in self.systems(language)
-            if seed == self.seeds[0] or system.method not in self._once
+            if seed == self.options.seeds[0] or system.method not in self._once
         ]
 
     @property

@@ -25,11 +25,14 @@ from subdp.network.biaffine import Biaffine
 from subdp.network.model_card import card
 from subdp.projection.substructures import ARCS, LABELS, Inventory
 from subdp.support.errors import SubdpError
-from subdp.support.settings import NetworkConfig, as_dict
+from subdp.support.settings import NetworkConfig
+from subdp.support.values import as_dict, converted
 
 _FORMAT = 3
 _WITHOUT_LAYERS = 2  # The previous format: labels.json was a list, and the weights had other names.
 _ENCODER = "encoder."
+# What this package writes into a model folder; the last two when a parser is trained by the command line.
+_FILES = ("config.json", "labels.json", "model.safetensors", "README.md", "config.toml", "metrics.jsonl")
 _FORMER_NAMES = {"arc_": "scorers.arcs.", "label_": "scorers.labels."}
 
 
@@ -74,19 +77,23 @@ def save_folder(folder: Path, model: Model, *, half: bool) -> None:
 def check_replaceable(folder: Path) -> None:
     """Raise unless a model folder may be written here: the path is free, an empty folder, or a parser of subdp's.
 
-    Any other folder, a Hugging Face model for example, is never overwritten. Also called before training, so that a bad
-    path is reported early.
+    Any other folder, a Hugging Face model for example, is never overwritten, nor a parser's that has other files in it.
+    Also called before training, so that a bad path is reported early.
     """
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
+    hint = "name a new folder; only a parser that subdp made is overwritten"
     try:
         facts = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         ours = {"format", "network", "about"} <= set(facts) and "subdp" in facts["versions"]
     except (OSError, ValueError, KeyError, TypeError):
         ours = False
     if not ours:
-        hint = "name a new folder; only a parser that subdp made is overwritten"
         raise SubdpError("holds something other than a parser", where=str(folder), hint=hint)
+    # A killed process may have left a file that it was writing: .config.toml.12345678
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(".config.toml.")}
+    if others := sorted(names - {*_FILES}):
+        raise SubdpError(f"holds something else besides a parser: {others[0]}", where=str(folder), hint=hint)
 
 
 def _facts(model: Model) -> dict[str, Any]:
@@ -109,8 +116,7 @@ def load_folder(folder: Path) -> Model:
         if facts["format"] not in (_FORMAT, _WITHOUT_LAYERS):
             hint = "another version of subdp made it: train it again, or install that version"
             raise SubdpError(f"has format {facts['format']}, not {_FORMAT}", where=str(folder), hint=hint)
-        sizes = dict(facts["network"])
-        sizes["layers"] = None if sizes["layers"] is None else tuple(sizes["layers"])
+        sizes = converted(NetworkConfig, facts["network"], where=str(folder / "config.json"))
         config, encoder = NetworkConfig(**sizes), dict(facts["encoder"])
         layers = encoder["layers"] + 1 if config.layers is None else len(config.layers)
         named = values if facts["format"] == _FORMAT else {LABELS.name: values}

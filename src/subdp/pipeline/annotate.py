@@ -7,7 +7,6 @@ Imports no torch: the parser is given.
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +16,7 @@ from subdp.corpus.bitext_rows import table_rows
 from subdp.corpus.draft import draft, read_sentences
 from subdp.corpus.layers import find_layer
 from subdp.corpus.treebank import Sentence
-from subdp.corpus.words import words_function
+from subdp.corpus.words import composed, words_function
 from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
 from subdp.support.files import name_of
@@ -92,7 +91,7 @@ def _targets(source: str, tokenizer: str, source_language: str) -> Iterator[Sent
     cut = words_function(tokenizer)
     for line, other, text in table_rows(source, "auto", None, Counter()):
         if words := cut(text):
-            translation = unicodedata.normalize("NFC", " ".join(other.split()))
+            translation = composed(" ".join(other.split()))
             yield _with_comment(draft(text, words, str(line)), f"# text_{source_language} = {translation}")
 
 

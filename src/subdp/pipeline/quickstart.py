@@ -1,6 +1,6 @@
-"""`subdp quickstart`: the whole method on the sample that comes with the package, with a word on every step.
+"""`subdp quickstart`: the whole method on the sample that comes with the package, with a line about every step.
 
-It is an ordinary run with one stage more, hard projection, to compare with; so it too goes on where it was stopped.
+It is an ordinary run with one more stage, hard projection, for comparison; so it too can be interrupted and resumed.
 """
 
 from __future__ import annotations
@@ -54,14 +54,15 @@ def quickstart(
     *,
     source_parser: Path = SHIPPED,
     settings: Settings | None = None,
+    device: str | None = None,
 ) -> None:
-    """Run the method on the sample and show what came of it: talk goes to `say`, results to `give`."""
+    """Run the method on the sample and show the results: messages go to `say`, results to `give`."""
     options = RunOptions(
         bitext=(str(SAMPLE / f"en-{language}.tsv"),),
         source_parser=(str(source_parser),),
         test=str(SAMPLE / f"{language}-test.conllu"),
     )
-    run = Run(options, Settings.resolve() if settings is None else settings, output)
+    run = Run(options, Settings.resolve() if settings is None else settings, output, device=device)
     name, drawn, example = _TEXTS[language]
     say(f"A {name} parser from 120 English sentences and their translations, without a {name} treebank.\n")
     hard = _hard_stage(run)

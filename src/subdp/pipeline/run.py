@@ -4,7 +4,7 @@
     run.perform(print)
 
 The folder gets `parser/`, `report.json`, `config.toml`, with gold trees `scores.json`, and in `stages/` what the stages
-keep. Here is what depends on what; the work itself is in `run_work`, imported when there is some: no torch before.
+keep. Here is what depends on what; the work itself is in `work`, imported when there is some: no torch before.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any
 from subdp.alignment.registry import aligner_key
 from subdp.corpus.treebank import read_conllu
 from subdp.pipeline.options import RunOptions
-from subdp.pipeline.stages import Say, Stage, perform, plan, stage_name
+from subdp.pipeline.stages import Say, Stage, has_stages, perform, plan, stage_name
 from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
 from subdp.support.files import file_hash, open_text_output
-from subdp.support.settings import Settings, as_dict
+from subdp.support.settings import Settings
+from subdp.support.values import as_dict, as_toml
 
 if TYPE_CHECKING:
     from subdp.pipeline.work import Work
@@ -36,9 +37,16 @@ _WRITTEN = ("parser", "source-parser", "scores.json", "report.json", "config.tom
 class Run:
     """The stages of one run, each with all that its result depends on, and the folder that they write to."""
 
-    def __init__(self, options: RunOptions, settings: Settings, output: Path, engine: Engine | None = None):
+    def __init__(
+        self,
+        options: RunOptions,
+        settings: Settings,
+        output: Path,
+        engine: Engine | None = None,
+        device: str | None = None,
+    ):
         self.options, self.settings, self.output = options, settings, output
-        self.engine = engine or LocalEngine()
+        self.engine, self.device = engine or LocalEngine(), device
         self.root = output / "stages"
 
     def plan(self) -> str:
@@ -46,14 +54,14 @@ class Run:
         return plan(self.stages, self.root)
 
     def perform(self, say: Say, extra: Sequence[Stage] = ()) -> int:
-        """Do all stages, and those given besides, that are not done; gives back how many were."""
+        """Do all stages that are not done, then the extra ones; returns how many were done now."""
         stages, config = [*self.stages, *extra], self.output / "config.toml"
         # It is written last, and may be what a killed process was about to write.
         if config.exists() and not self._left() and all(stage.state(self.root)[0] == "done" for stage in stages):
             say(f"{self.output}: finished before with the same data and options; there is nothing to do")
             return 0
         self._prepare()
-        for path in self.options.gold.values():  # A fault in them is better found now than in the end.
+        for path in self.options.gold.values():  # An error in them is better found now than after hours of training.
             list(read_conllu(path))
         for path in self.options.gold_trees:
             list(read_conllu(path, any_roots=True))
@@ -67,7 +75,7 @@ class Run:
         """What the stages do."""
         from subdp.pipeline.work import Work
 
-        return Work(self.options, self.settings, self.output, self.engine)
+        return Work(self.options, self.settings, self.output, self.engine, self.device)
 
     def scores(self) -> dict[str, Any] | None:
         """What the stage `evaluate` wrote, if it is part of the run."""
@@ -80,14 +88,19 @@ class Run:
         """All that the run was asked for, as a file that asks for it again."""
         versions = ", ".join(f"{name} {version(name)}" for name in ("subdp", "torch", "numpy"))
         head = f"# Made with {versions}, Python {platform.python_version()}; inputs by hash: stages/*/manifest.json\n"
-        return "\n".join([head, self.options.as_toml(), self.settings.as_toml()])
+        return head + "\n" + as_toml({"run": self.options, **self.settings.sections})
 
     def _prepare(self) -> None:
-        """Make the folder, unless it holds other things, and remove what a killed process was writing."""
+        """Make the folder, unless it holds anything that no run wrote, and remove what a killed process was writing."""
+        from subdp.network.model_folder import check_replaceable
+
         try:
             self.output.mkdir(parents=True, exist_ok=True)
-            if any(self.output.iterdir()) and not self.root.is_dir():
+            files = (path for path in self.output.rglob("*") if path.is_file() and not path.name.startswith("."))
+            if not has_stages(self.root) and any(files):
                 raise SubdpError("holds something else", where=str(self.output), hint="name a new folder with -o")
+            for name in ("parser", "source-parser"):
+                check_replaceable(self.output / name)
             for left in self._left():
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
             self.root.mkdir(exist_ok=True)
@@ -98,8 +111,9 @@ class Run:
             raise SubdpError(f"cannot be written: {error.strerror}", where=str(self.output), hint=hint) from None
 
     def _left(self) -> list[Path]:
-        """What a killed process was writing."""
-        return [left for name in _WRITTEN for left in self.output.glob(f".{name}.*")]
+        """What a killed process was writing: files and folders with eight random characters after their names."""
+        found = [path for name in _WRITTEN for path in self.output.glob(f".{name}.????????")]
+        return [path for path in found if path.name[-8:].replace("_", "a").isalnum()]
 
     @cached_property
     def stages(self) -> list[Stage]:

@@ -1,7 +1,7 @@
-"""Stages of a run: each knows by hash what it was made from, goes on where it stopped, and is never done twice.
+"""Stages of a run: each knows by hash what it was made from, resumes where it stopped, and is never done twice.
 
-A stage has a folder of its own with a `manifest.json`: its inputs, and whether it is done. With other inputs than the
-manifest's it is done anew; so a change reaches just what depends on it. No torch: a plan is shown at once.
+A stage has a folder of its own with a `manifest.json`: its inputs, and whether it is done. When its inputs change it is
+redone, so a change affects only what depends on it. No torch: a plan is shown at once.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ State = Literal["done", "begun", "changed", "new"]
 MANIFEST = "manifest.json"
 TRAINING = "training"
 """The folder in a stage's own where a training keeps its checkpoints."""
-_WORDS: dict[State, str] = {"done": "done", "begun": "goes on", "changed": "again", "new": "to do"}
+_WORDS: dict[State, str] = {"done": "done", "begun": "resume", "changed": "redo", "new": "to do"}
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One step: `work` is given the stage's folder, goes on with what it finds there, and says what came of it.
+    """One step: `work` is given the stage's folder, resumes from what it finds there, and returns a short account.
 
     `inputs` is all that the result depends on, as plain values: settings, hashes of files, keys of earlier stages.
     `outputs` are files elsewhere that must be there for the stage to be done.
@@ -48,7 +48,7 @@ class Stage:
         return hashlib.sha256(json.dumps(self.inputs, sort_keys=True).encode()).hexdigest()[:32]
 
     def state(self, root: Path) -> tuple[State, list[str]]:
-        """How far the stage is, and the names of the inputs that have changed since."""
+        """The stage's state, and the names of the inputs that have changed since."""
         manifest = _read(root / self.name / MANIFEST)
         if manifest is None:
             return "new", []
@@ -76,7 +76,7 @@ def plan(stages: Sequence[Stage], root: Path) -> str:
 
 
 def perform(stages: Sequence[Stage], root: Path, say: Say) -> int:
-    """Do the stages that are not done, in order; gives back how many were. Stopped anywhere, a second call goes on."""
+    """Do the stages that are not done, in order; returns how many were. Interrupted anywhere, a second call resumes."""
     performed = 0
     for number, stage in enumerate(stages, 1):
         head = f"[{number}/{len(stages)}] {stage.name}"
@@ -85,13 +85,13 @@ def perform(stages: Sequence[Stage], root: Path, say: Say) -> int:
         if state == "done":
             say(f"{head}: done before: {(_read(folder / MANIFEST) or {}).get('said')}")
             continue
-        note = f" (again: {', '.join(changed)} changed)" if changed else " (goes on)" if state == "begun" else ""
+        note = f" (redoing: {', '.join(changed)} changed)" if changed else " (resuming)" if state == "begun" else ""
         say(f"{head}: {stage.purpose}{note}")
         start = time.perf_counter()
         try:
-            said = _do(stage, folder, anew=state != "begun")
+            said = _do(stage, folder, resume=state == "begun")
         except (SubdpError, OSError, KeyboardInterrupt) as error:
-            say(f"stopped in stage {stage.name}; what is done is kept, and the same command goes on with it")
+            say(f"stopped in stage {stage.name}; what is done is kept, and the same command resumes from there")
             if not isinstance(error, OSError):
                 raise
             hint = "make room" if error.errno == errno.ENOSPC else None
@@ -109,13 +109,18 @@ def ensure(stage: Stage, root: Path) -> Path:
     state, _ = stage.state(root)
     folder = root / stage.name
     if state != "done":
-        _do(stage, folder, anew=state != "begun")
+        _do(stage, folder, resume=state == "begun")
     return folder
 
 
-def _do(stage: Stage, folder: Path, *, anew: bool) -> str:
+def has_stages(root: Path) -> bool:
+    """Whether stages were done or begun in this folder."""
+    return any(_read(path) is not None for path in root.glob(f"*/{MANIFEST}"))
+
+
+def _do(stage: Stage, folder: Path, *, resume: bool) -> str:
     """Do one stage, its manifest written before and, once all is on disk, after."""
-    if anew and folder.exists():
+    if not resume and folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for left in folder.rglob(".*"):  # what a killed process was writing
@@ -124,12 +129,12 @@ def _do(stage: Stage, folder: Path, *, anew: bool) -> str:
     write_json(folder / MANIFEST, manifest)
     said = stage.work(folder)
     write_json(folder / MANIFEST, {**manifest, "done": True, "said": said})
-    shutil.rmtree(folder / TRAINING, ignore_errors=True)  # Checkpoints are of no use any more.
+    shutil.rmtree(folder / TRAINING, ignore_errors=True)  # Checkpoints are no longer needed.
     return said
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """A manifest, or None where there is none that can be read: the stage is then done from the start."""
+    """A manifest, or None where none can be read: the stage then starts over."""
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         return manifest if manifest.keys() >= {"key", "inputs", "done"} else None

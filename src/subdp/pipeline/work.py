@@ -1,6 +1,6 @@
-"""What the stages of `subdp run` do. Each method goes on with what it finds and says in a few words what came of it.
+"""What the stages of `subdp run` do. Each method resumes from what it finds and returns a short account of the result.
 
-Only `pipeline` calls this. Imports torch.
+`run` and `quickstart` call this. Imports torch.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from subdp.alignment.registry import find_aligner
 from subdp.corpus.bitext import Bitext, Pair, Report, read_bitext
 from subdp.corpus.treebank import read_conllu
+from subdp.encoder.encoder import Encoder
 from subdp.evaluation.scores import Scores
 from subdp.parser import Parser
 from subdp.pipeline.options import RunOptions
@@ -23,7 +24,7 @@ from subdp.projection.silver import SilverStore
 from subdp.projection.silver_views import JoinedSilver
 from subdp.support.engine import Engine
 from subdp.support.errors import SubdpError, counted
-from subdp.support.files import open_text_output, write_json
+from subdp.support.files import open_text_output, read_lines, write_json
 from subdp.support.settings import Settings
 from subdp.training.loop import METRICS
 
@@ -31,8 +32,11 @@ from subdp.training.loop import METRICS
 class Work:
     """The work of one run, with the parsers that its stages share."""
 
-    def __init__(self, options: RunOptions, settings: Settings, output: Path, engine: Engine):
+    def __init__(
+        self, options: RunOptions, settings: Settings, output: Path, engine: Engine, device: str | None = None
+    ):
         self.options, self.settings, self.output, self.engine = options, settings, output, engine
+        self.device = device
         self._parsers: dict[Path, Parser] = {}
 
     def train_source(self, folder: Path) -> str:
@@ -40,7 +44,7 @@ class Work:
         treebank = str(self.options.treebank)
         parser = Parser.train(
             read_conllu(treebank),
-            encoder=self.options.encoder or "bundled",
+            encoder=Encoder.load(self.options.encoder or "bundled", self.device),
             settings=self.settings,
             seed=self.options.seed,
             folder=_training(folder),
@@ -65,7 +69,7 @@ class Work:
             raise SubdpError(f"no pair can be used: {said}", where=bitext.where, hint=hint)
         with open_text_output(folder / "pairs.jsonl") as write:
             for pair in bitext:
-                write(json.dumps(asdict(pair), ensure_ascii=False) + "\n")
+                write(json.dumps(asdict(pair)) + "\n")
         write_json(folder / "report.json", report.as_dict())
         return "\n".join([*report.notes, said])
 
@@ -139,8 +143,7 @@ class Work:
         """The pairs that were kept, with the report of those that were not."""
         folder = self.output / "stages" / stage_name("clean", number)
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-        with (folder / "pairs.jsonl").open(encoding="utf-8") as lines:
-            pairs = tuple(Pair(**json.loads(line)) for line in lines)
+        pairs = tuple(Pair(**json.loads(line)) for _, line in read_lines(folder / "pairs.jsonl"))
         counts = Report(report["read"], report["dropped"], report["changed"], tuple(report["notes"]))
         return Bitext(pairs, self.options.bitext[number], counts)
 
@@ -152,7 +155,7 @@ class Work:
         """The source parser of a bitext, loaded once; parsers with the same encoder share it."""
         folder = self.options.parser_folder(number, self.output)
         if folder not in self._parsers:
-            parser = Parser.load(folder, encoder=self.options.encoder)
+            parser = Parser.load(folder, encoder=self.options.encoder, device=self.device)
             for other in self._parsers.values():
                 if other.encoder.fingerprint == parser.encoder.fingerprint:
                     parser = replace(parser, encoder=other.encoder)

@@ -1,6 +1,7 @@
-"""Opening what users name (`path`, `path.gz`, `-`) and writing so that no half-written file bears the final name.
+"""Opening what users name (`path`, `path.gz`, `-`), reading its lines, and writing files all or nothing.
 
-Standard library only; every module that reads or writes a file comes through here.
+Text that users give and results they get come through here; model folders, caches and stages keep files of their own
+besides. Standard library only.
 """
 
 from __future__ import annotations
@@ -31,16 +32,18 @@ def name_of(source: Source) -> str:
 
 
 def open_input(source: Source) -> contextlib.AbstractContextManager[IO[Any]]:
-    """Open a path for reading bytes, until the end of `with`; what is open already, as standard input, stays open."""
+    """Open a path for reading bytes until the end of `with`; an open file and standard input stay open.
+
+    A damaged `.gz`, noticed while it is read, is an error that says so.
+    """
     if not isinstance(source, str | os.PathLike):
-        return contextlib.nullcontext(source)
+        return _Opened(source, name_of(source), close=False)
     if os.fspath(source) == "-":
-        return contextlib.nullcontext(sys.stdin.buffer)
+        return _Opened(sys.stdin.buffer, name_of(source), close=False)
     path = Path(source)
     try:
         opener: Any = gzip.open if path.suffix == ".gz" else open
-        stream: IO[bytes] = opener(path, "rb")
-        return stream
+        return _Opened(opener(path, "rb"), name_of(source), close=True)
     except FileNotFoundError:
         raise SubdpError("no such file", where=name_of(source), hint="check the path") from None
     except IsADirectoryError:
@@ -49,13 +52,70 @@ def open_input(source: Source) -> contextlib.AbstractContextManager[IO[Any]]:
         raise SubdpError(f"cannot be opened: {error.strerror}", where=name_of(source)) from None
 
 
-@contextlib.contextmanager
-def unpacking(name: str) -> Iterator[None]:
-    """While a file is read: a damaged `.gz` is an error that says so."""
+class _Opened(contextlib.AbstractContextManager[IO[Any]]):
+    """A file while it is read."""
+
+    def __init__(self, stream: IO[Any], name: str, *, close: bool):
+        self.stream, self.name, self.close = stream, name, close
+
+    def __enter__(self) -> IO[Any]:
+        return self.stream
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self.close:
+            self.stream.close()
+        if isinstance(error, gzip.BadGzipFile | EOFError | zlib.error):
+            reason, hint = f"cannot be unpacked: {error}", "the .gz is damaged or cut off; fetch or make it again"
+            raise SubdpError(reason, where=self.name, hint=hint) from None
+        if isinstance(error, UnicodeDecodeError):  # from a file that was opened as text
+            raise SubdpError(f"not UTF-8: {error.reason}", where=self.name, hint=_NOT_UTF8) from None
+
+
+def read_bytes(source: Source) -> bytes:
+    """All that a file holds."""
+    with open_input(source) as stream:
+        content: str | bytes = stream.read()
+    return content.encode() if isinstance(content, str) else content
+
+
+def read_lines(source: Source) -> Iterator[tuple[int, str]]:
+    """The lines of a text file, numbered from 1, without their ends and without a byte order mark."""
+    name = name_of(source)
+    with open_input(source) as stream:
+        for number, line in enumerate(stream, 1):
+            text = line if isinstance(line, str) else decode(line, name, number)
+            yield number, (text.removeprefix("\ufeff") if number == 1 else text).rstrip("\r\n")
+
+
+def decode(data: bytes, name: str, line: int) -> str:
+    """Bytes as text. `line` is the line of the file at which they begin, for errors."""
+    if line == 1:
+        for signature, (reason, hint) in _OTHER_KINDS.items():
+            if data.startswith(signature):
+                raise SubdpError(reason, where=name, hint=hint)
+    if (zero := data.find(b"\0")) >= 0:
+        place = line + data.count(b"\n", 0, zero)
+        raise SubdpError("a NUL byte", where=name, line=place, hint="this is not a text file in UTF-8")
     try:
-        yield
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise SubdpError(f"cannot be unpacked: {error}", where=name, hint="the .gz is damaged") from None
+        return data.decode()
+    except UnicodeDecodeError as error:
+        place = line + data.count(b"\n", 0, error.start)
+        raise SubdpError(
+            f"byte 0x{data[error.start]:02x} is not UTF-8", where=name, line=place, hint=_NOT_UTF8
+        ) from None
+
+
+_NOT_UTF8 = "convert the file, for example with iconv -f LATIN1 -t UTF-8"
+_SAVE_AS_TEXT = "open it in the program that made it and save it as plain text (UTF-8)"
+_OTHER_KINDS = {
+    b"PK\x03\x04": ("this is a Word document or another zip file, not plain text", _SAVE_AS_TEXT),
+    b"\xd0\xcf\x11\xe0": ("this is a document of an older Office program, not plain text", _SAVE_AS_TEXT),
+    b"%PDF": ("this is a PDF, not plain text", "extract its text first, for example with pdftotext"),
+    b"{\\rtf": ("this is an RTF document, not plain text", _SAVE_AS_TEXT),
+    b"\x1f\x8b": ("this is compressed by gzip", "give it a name that ends in .gz"),
+    b"\xff\xfe": ("this is UTF-16, not UTF-8", 'save it as "UTF-8 text"'),
+    b"\xfe\xff": ("this is UTF-16, not UTF-8", 'save it as "UTF-8 text"'),
+}
 
 
 @contextlib.contextmanager

@@ -1,24 +1,22 @@
 """Every number that a user may set, as frozen dataclasses: the network, its training, the losses; and the two presets.
 
-Flags of the command line, keys of a TOML file and keyword arguments bear these names. Imports no torch.
+In a TOML file they are the keys of the sections `[network]`, `[train]`, `[adapt]` and `[losses]`. As flags they are
+`--network.lstm`, `--train.lr`, `--adapt.lr` and, for the losses, `--loss.completion`. Imports no torch.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, field, fields, replace
+from typing import Annotated, Any, Literal
 
 from subdp.support.errors import SubdpError
-from subdp.support.files import Source, name_of, open_input
+from subdp.support.files import Source, name_of
+from subdp.support.values import Bounds, Count, as_toml, check_fields, converted, read_toml
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
+Positive = Annotated[float, Bounds(above=0)]
+Share = Annotated[float, Bounds(least=0, below=1)]
+Layer = Annotated[int, Bounds(least=0)]
 LabelWeight = Literal["none", "arc", "best"]
 LabelPairs = Literal["all", "aligned"]
 SelfLoops = Literal["keep", "drop", "renormalise"]
@@ -31,59 +29,70 @@ LossesName = Literal["default", "paper"]
 class NetworkConfig:
     """The biaffine parser's sizes (the paper's appendix)."""
 
-    layers: tuple[int, ...] | None = None
+    layers: tuple[Layer, ...] | None = None
     """Encoder layers in the learned mix, from 0 (embeddings); None is all of them."""
-    features: int = 400
+    features: Count = 400
     """Size of the layer between the encoder's features and the BiLSTM."""
-    lstm: int = 400
+    lstm: Count = 400
     """Size of the BiLSTM in each direction."""
-    lstm_layers: int = 3
-    """How many BiLSTM layers."""
-    arc: int = 500
+    lstm_layers: Count = 3
+    """Number of BiLSTM layers."""
+    arc: Count = 500
     """Size of the two vectors that score an arc."""
-    label: int = 100
+    label: Count = 100
     """Size of the two vectors that score a label."""
-    dropout: float = 0.33
-    """Share of features dropped in training, at every stage."""
+    dropout: Share = 0.33
+    """Dropout rate, between all layers."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.layers == ():
+            raise SubdpError("layers cannot be empty", hint="name at least one, as 3,4,5")
 
 
 @dataclass(frozen=True, slots=True)
 class TrainConfig:
     """How a network is trained."""
 
-    epochs: int = 100
-    """At most so many passes over the data."""
-    patience: int = 10
-    """Stop after so many epochs without a better score on the held-out part."""
-    lr: float = 2e-3
-    """Adam's learning rate at the start."""
-    decay_steps: int = 5000
-    """The learning rate falls to three quarters every so many steps."""
-    batch_words: int = 5000
+    epochs: Count = 100
+    """Maximum number of epochs."""
+    patience: Count = 10
+    """Stop after this many epochs without a better score on the held-out part."""
+    lr: Positive = 2e-3
+    """Adam's initial learning rate."""
+    decay_steps: Count = 5000
+    """Steps after which the learning rate has been multiplied by 0.75."""
+    batch_words: Count = 5000
     """Words in a batch, padding included."""
-    least_batches: int = 1
-    """Batches are made smaller where there would be fewer of them in an epoch."""
-    clip: float = 5.0
-    """The longest gradient let through."""
-    average: float = 0.0
-    """What is kept is a running mean of the weights, in which the past counts so much; 0 keeps the last weights."""
+    least_batches: Count = 1
+    """Minimum number of batches in an epoch: with little data, batches are made smaller to reach it."""
+    clip: Positive = 5.0
+    """Maximum gradient norm."""
+    average: Share = 0.0
+    """Decay of the moving average of the weights that is kept; 0 keeps the last weights."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
 class LossConfig:
-    """What the target parser is asked to fit."""
+    """What the target parser is trained to fit."""
 
     label_weight: LabelWeight = "arc"
-    """How much the labels of a pair of words count: all alike (paper), by the arc's probability, the best arc only."""
+    """Weight of a word pair's labels: the same for all (paper), the arc's probability, or the best arc only."""
     label_pairs: LabelPairs = "all"
-    """Which pairs have their labels fitted: all (paper), or those whose two words have links."""
+    """Word pairs whose labels are fitted: all (paper), or only those in which both words are aligned."""
     self_loops: SelfLoops = "keep"
     """Arcs from a word to itself: kept (paper), dropped, or their mass given to the word's other arcs."""
-    temperature: float = 1.0
-    """Above 1 flattens the source parser's distributions before they are projected, below 1 sharpens them."""
+    temperature: Positive = 1.0
+    """Applied to the source parser's distributions before projection: above 1 flattens them, below 1 sharpens them."""
     completion: Completion = "auto"
-    """Who receives the mass that went to NULL: nobody (paper), the source parser's own distribution on the target
+    """What receives the mass that went to NULL: nothing (paper), the source parser's own distribution on the target
     sentence, or a share of it according to how far it agrees with the projection."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +118,6 @@ LOSSES: dict[LossesName, LossConfig] = {
     "paper": LossConfig(label_weight="none", label_pairs="all", self_loops="keep", completion="none"),
 }
 
-Config = TypeVar("Config", NetworkConfig, TrainConfig, LossConfig)
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -131,7 +138,7 @@ class Settings:
     ) -> Settings:
         """Settings from a preset, a set of losses, a TOML file and flags by section: `{"train": {"lr": 0.001}}`.
 
-        The file's sections `[run]` and `[experiment]`, the data and choices of these verbs, are none of these settings.
+        The file's sections `[run]` and `[experiment]` are left to `subdp run` and `subdp experiment`.
         """
         start = PRESETS[preset]
         settings = cls(start.network, start.train, start.adapt, LOSSES[losses])
@@ -140,74 +147,23 @@ class Settings:
             settings = settings._changed(sections, name_of(file))
         return settings._changed(flags or {}, None)
 
+    @property
+    def sections(self) -> dict[str, Any]:
+        """The dataclasses by the names of their sections in a TOML file."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
     def _changed(self, sections: Mapping[str, Mapping[str, Any]], where: str | None) -> Settings:
-        known = {item.name for item in fields(self)}
-        if unknown := sorted(set(sections) - known):
+        known = self.sections
+        if unknown := sorted(set(sections) - set(known)):
             raise SubdpError(f"there is no section {unknown[0]!r}", where=where, hint=f"there are {', '.join(known)}")
-        try:
-            return replace(self, **{name: with_changes(getattr(self, name), dict(sections[name])) for name in sections})
-        except SubdpError as error:
-            raise SubdpError(error.reason, where=where, hint=error.hint) from None
+        return replace(
+            self,
+            **{
+                name: replace(known[name], **converted(type(known[name]), changes, where))
+                for name, changes in sections.items()
+            },
+        )
 
     def as_toml(self) -> str:
         """The settings as a TOML file that gives them back."""
-        lines = []
-        for section in fields(self):
-            values = as_dict(getattr(self, section.name))
-            lines += [f"[{section.name}]", *(f"{key} = {json.dumps(value)}" for key, value in values.items()), ""]
-        return "\n".join(line for line in lines if not line.endswith("= null"))
-
-
-def read_toml(file: Source) -> dict[str, Any]:
-    """The sections of a TOML file."""
-    with open_input(file) as stream:
-        try:
-            found = tomllib.loads(stream.read().decode())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise SubdpError(f"is not TOML: {error}", where=name_of(file)) from None
-    for name, section in found.items():
-        if not isinstance(section, dict):
-            raise SubdpError(
-                f"{name} is not a section", where=name_of(file), hint=f"write [{name}] on a line of its own"
-            )
-    return found
-
-
-def with_changes(config: Config, changes: dict[str, Any]) -> Config:
-    """The same settings with some changed; a name that does not exist, or a value that cannot be, is an error.
-
-    >>> with_changes(TrainConfig(), {"lr": "0.001"}).lr
-    0.001
-    """
-    kinds = get_type_hints(type(config))
-    values = {}
-    for name, value in changes.items():
-        if name not in kinds:
-            raise SubdpError(f"there is no setting {name!r}", hint=f"there are {', '.join(kinds)}")
-        values[name] = _fitting(name, value, kinds[name])
-    return replace(config, **values)
-
-
-def _fitting(name: str, value: Any, kind: Any) -> Any:
-    """A value from a flag (a string) or a file as the kind of value that the setting has."""
-    choices = get_args(kind)
-    if get_origin(kind) is Literal:
-        if value not in choices:
-            raise SubdpError(f"{name} cannot be {value!r}", hint=f"choose {', '.join(choices)}")
-        return value
-    try:
-        if name == "layers":
-            items = value.split(",") if isinstance(value, str) else value
-            return tuple(int(item) for item in items)
-        number = kind(value)
-        if number < 0 or (kind is int and number != float(value)):
-            raise ValueError
-    except (TypeError, ValueError):
-        wanted = "a list of layers, as 3,4,5" if name == "layers" else "a whole number" if kind is int else "a number"
-        raise SubdpError(f"{name} cannot be {value!r}", hint=f"give {wanted}, not below 0") from None
-    return number
-
-
-def as_dict(config: NetworkConfig | TrainConfig | LossConfig) -> dict[str, Any]:
-    """A configuration as plain values, for JSON and TOML."""
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(config).items()}
+        return as_toml(self.sections)

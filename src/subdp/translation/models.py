@@ -11,9 +11,10 @@ from typing import Any
 
 import torch
 
+from subdp.encoder.device import find_device
 from subdp.encoder.encoder import special_ids
 from subdp.encoder.pretrained import find_folder, silence
-from subdp.support.errors import SubdpError
+from subdp.support.errors import SubdpError, counted
 from subdp.translation.languages import find_language, model_languages, spellings
 
 _KINDS = ("mbart", "m2m_100", "nllb-moe", "marian")
@@ -26,17 +27,13 @@ class ModelTranslator:
     def __init__(self, name: str, source: str, target: str, *, beams: int = 5, device: str | None = None):
         if beams < 1:
             raise SubdpError(f"{beams} beams are none", hint="a search has 1 beam or more")
-        if device is None:
-            device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-        self.folder, self.beams = find_folder(name), beams
-        model, self.tokenizer = _load(self.folder, torch.float16 if device.startswith("cuda") else torch.float32)
-        try:
-            self.model = model.to(device).eval()
-        except (RuntimeError, AssertionError) as error:
-            raise SubdpError(f"no device {device} here: {str(error).splitlines()[0]}", hint="leave it out") from None
+        place, self.beams = find_device(device), beams
+        self.folder = find_folder(name)
+        model, self.tokenizer = _load(self.folder, torch.float16 if place.type == "cuda" else torch.float32)
+        self.model = model.to(place).eval()
         self._set_languages(source, target)
-        place = self.folder.resolve() if Path(name).is_dir() else name
-        self.name = f"transformers:{place} {source}-{target}, {beams} beams"
+        called = self.folder.resolve() if Path(name).is_dir() else name
+        self.name = f"transformers:{called} {source}-{target}, {counted(beams, 'beam')}"
 
     def _set_languages(self, source: str, target: str) -> None:
         """How a sentence begins and ends for this model, and what makes it write in the target language.

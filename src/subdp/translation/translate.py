@@ -20,10 +20,9 @@ from itertools import product
 from pathlib import Path
 from typing import Protocol
 
-from subdp.corpus.bitext_rows import lines_of
 from subdp.corpus.treebank import read_conllu
 from subdp.support.errors import SubdpError
-from subdp.support.files import name_of, open_text_output
+from subdp.support.files import name_of, open_text_output, read_lines
 from subdp.support.plugins import make
 from subdp.support.progress import progress
 from subdp.translation.languages import spellings
@@ -113,7 +112,7 @@ def _rows(source: str) -> Iterator[tuple[str, str]]:
             words = _one_line(" ".join(sentence.words))
             yield _one_line(sentence.text or "") or words, words
     else:
-        for _, line in lines_of(source):
+        for _, line in read_lines(source):
             yield (_one_line(line),) * 2
 
 
@@ -138,6 +137,8 @@ class _Part:
         head = json.dumps({"translator": name}).encode() + b"\n"
         with _writing(str(path)):
             data = path.read_bytes() if path.exists() else b""
+            if not data.startswith(head[:14]) and not head.startswith(data):
+                raise SubdpError("is no unfinished translation", where=str(path), hint="move it or name another output")
             data = data[: data.rfind(b"\n") + 1]  # A run that was killed may have left half a line.
             first, *rest = data.splitlines(keepends=True) or [head]
             if rest and first != head:
