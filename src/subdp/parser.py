@@ -23,7 +23,7 @@ import torch
 from subdp.alignment.aligner import Aligner
 from subdp.alignment.registry import find_aligner
 from subdp.corpus.bitext import Bitext
-from subdp.corpus.layers import UNANNOTATED
+from subdp.corpus.layers import UNANNOTATED, find_layer
 from subdp.corpus.treebank import Sentence, trees_hash
 from subdp.encoder.batch import Batcher, Words, chunks
 from subdp.encoder.encoder import Encoder
@@ -38,18 +38,20 @@ from subdp.network.prediction import UPOS, chunk_words
 from subdp.network.units import PairsUnit, ParseUnit, ProjectUnit, soft_trees
 from subdp.projection.gold_trees import check_trees, with_trees
 from subdp.projection.silver import Silver, SilverStore
+from subdp.projection.silver_views import JoinedSilver
 from subdp.projection.soft_tree import SoftTree
-from subdp.projection.substructures import LABELS, SUBSTRUCTURES, Inventory, inventory_of, of_kind
+from subdp.projection.substructures import LABELS, SUBSTRUCTURES, Inventory, inventory_of, merged, of_kind
 from subdp.support.cache import cache_folder
 from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
 from subdp.support.progress import progress
 from subdp.support.settings import NetworkConfig, Settings
 from subdp.support.values import as_dict
-from subdp.training.examples import Examples, SoftExamples, TreeExamples
+from subdp.training.examples import Examples, MixedExamples, SoftExamples, TreeExamples
 from subdp.training.loop import mean_loss, train
 
 _HELD_OUT = 0.1  # The share of pairs or trees that choose the epoch and are not trained on.
+_ENOUGH_TREES = 100  # Of fewer, a tenth would be too small to choose an epoch by.
 _HERE = LocalEngine()
 
 
@@ -274,6 +276,7 @@ class Parser:
         self,
         silver: Silver,
         *,
+        trees: Iterable[Sentence] = (),
         settings: Settings | None = None,
         seed: int = 1,
         held_out: float = _HELD_OUT,
@@ -283,27 +286,48 @@ class Parser:
     ) -> Parser:
         """Train a copy of this parser on projected distributions; the epoch that fits held-out pairs best is kept.
 
-        `encoder_layers` lists the encoder layers to train as well, numbered from 1.
+        Gold `trees` of the target language are trained on together with them; what they have and the parser lacks,
+        labels or tags, it learns. `encoder_layers` lists the encoder layers to train as well, numbered from 1.
         """
         settings = Settings.resolve() if settings is None else settings
+        if gold := list(trees):
+            grown = self.grown(gold, seed)
+            same = dict(grown.inventory) == dict(silver.inventory)
+            silver = silver if same else JoinedSilver([silver], grown.inventory)
+            return grown._adapt(silver, gold, settings, seed, held_out, encoder_layers, folder, about)
+        return self._adapt(silver, gold, settings, seed, held_out, encoder_layers, folder, about)
+
+    def _adapt(
+        self,
+        silver: Silver,
+        trees: Sequence[Sentence],
+        settings: Settings,
+        seed: int,
+        held_out: float,
+        encoder_layers: Sequence[int],
+        folder: Path | None,
+        about: Mapping[str, Any] | None,
+    ) -> Parser:
+        """`adapt`, with all values of the trees."""
         if dict(silver.inventory) != dict(self.inventory):
             raise SubdpError("the silver has other labels than this parser", where=silver.where)
         if len(silver) == 0:
             raise SubdpError("there are no sentence pairs to learn from", where=silver.where)
-        self._remember(silver.targets())
+        self._remember(chain(silver.targets(), (tree.words for tree in trees)))
         order = np.random.default_rng(seed).permutation(len(silver)).tolist()
         apart = round(held_out * len(silver))
         examples, agreement = SoftExamples(self._stored, silver, order[apart:], settings.losses).taught_by(self.network)
         copied = self._to_train(encoder_layers)
         examples = replace(examples, batcher=copied._stored)
+        every = MixedExamples(examples, TreeExamples(copied._stored, trees, self.inventory)) if trees else examples
         made = {
-            "adapted_on": {"pairs": len(silver), "made_from": silver.made_from},
+            "adapted_on": {"pairs": len(silver), "made_from": silver.made_from, **_trees_facts(trees)},
             "losses": as_dict(settings.losses),
             "agreement": agreement,
             **(about or {}),
         }
         test = replace(examples, indices=order[:apart])
-        return copied._adapted(examples, test, settings, seed, folder, made)
+        return copied._adapted(every, test, settings, seed, folder, made)
 
     def adapt_to_trees(
         self,
@@ -313,20 +337,32 @@ class Parser:
         seed: int = 1,
         folder: Path | None = None,
     ) -> Parser:
-        """Train a copy of this parser on trees, otherwise as `adapt`; a word with an unknown head adds no loss."""
+        """Train a copy of this parser on trees, otherwise as `adapt`; a word with an unknown head adds no loss.
+
+        A few trees are all trained on, for as many epochs as the settings say; of more, some choose the epoch.
+        """
         settings = Settings.resolve() if settings is None else settings
         sentences = list(trees)
         if not sentences:
             raise SubdpError("there are no trees to learn from")
         self._remember(tree.words for tree in sentences)
         order = np.random.default_rng(seed).permutation(len(sentences)).tolist()
-        apart = round(_HELD_OUT * len(sentences))
-        copied = self._to_train(())
-        examples = TreeExamples(copied._stored, [sentences[index] for index in order[apart:]], self.inventory)
-        known = sum(head >= 0 for tree in sentences for head in tree.heads)
-        made = {"adapted_on": {"trees": len(sentences), "known_heads": known}}
+        apart = round(_HELD_OUT * len(sentences)) if len(sentences) >= _ENOUGH_TREES else 0
+        copied = self.grown(sentences, seed)._to_train(())
+        examples = TreeExamples(copied._stored, [sentences[index] for index in order[apart:]], copied.inventory)
+        made = {"adapted_on": _trees_facts(sentences)}
         test = replace(examples, sentences=[sentences[index] for index in order[:apart]])
         return copied._adapted(examples, test, settings, seed, folder, made)
+
+    def grown(self, trees: Sequence[Sentence], seed: int = 1) -> Parser:
+        """This parser with the labels and tags that it lacks and the trees have."""
+        annotated = [
+            layer
+            for layer in self.layers
+            if any(value != UNANNOTATED for tree in trees for value in find_layer(layer).read(tree))
+        ]
+        torch.manual_seed(seed)
+        return self.with_values(merged([self.inventory, inventory_of(trees, annotated)]))
 
     def untrained(self, seed: int) -> Parser:
         """The same parser with random weights, to measure what starting from a trained one is worth."""
@@ -397,3 +433,10 @@ class Parser:
         """Add sentences to the feature store; a trained encoder bypasses it."""
         if self.trained_encoder is None:
             self.features.add(sentences, engine)
+
+
+def _trees_facts(trees: Sequence[Sentence]) -> dict[str, int]:
+    """What a model card says of the trees that a parser was adapted to."""
+    return (
+        {"trees": len(trees), "known_heads": sum(head >= 0 for tree in trees for head in tree.heads)} if trees else {}
+    )

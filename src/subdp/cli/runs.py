@@ -27,6 +27,7 @@ def run(
     treebank: str | None = None,
     source_parser: Names = None,
     gold_trees: Names = None,
+    trees: Names = None,
     dev: str | None = None,
     test: str | None = None,
     aligner: str | None = None,
@@ -60,6 +61,8 @@ def run(
         Model folder of the source parser, or one for each bitext; by default the English one that comes with subdp.
     gold_trees
         Treebank that the bitext translates, or one for each bitext: its gold trees are projected, not parsed ones.
+    trees
+        CoNLL-U files with trees of the target language to train on too, such as corrected drafts; heads may be missing.
     dev
         CoNLL-U file with gold trees of the target language to tune settings on; never trained on.
     test
@@ -101,6 +104,7 @@ def run(
 
     given: dict[str, Any] = {
         "bitext": bitext, "treebank": treebank, "source_parser": source_parser, "gold_trees": gold_trees,
+        "trees": trees,
         "dev": dev, "test": test, "aligner": aligner, "one_to_one": one_to_one, "tokenized": tokenized,
         "preset": preset, "losses": losses, "encoder": encoder, "seed": seed,
     }  # fmt: skip

@@ -15,6 +15,7 @@ from subdp.alignment.registry import find_aligner
 from subdp.alignment.similarity import DEFAULT_METHOD, Method, SimilarityAligner
 from subdp.cli.app import Flag, Input, Output, Seed, app, give, say
 from subdp.corpus.bitext import Bitext, read_bitext
+from subdp.corpus.corrected import read_trees
 from subdp.corpus.treebank import Sentence, read_conllu
 from subdp.network.shipped import SHIPPED
 from subdp.support.engine import LocalEngine
@@ -222,8 +223,9 @@ def project(
 @app.command
 def adapt(
     *,
-    silver: str,
     output: Output,
+    silver: str | None = None,
+    trees: Files | None = None,
     parser: str = str(SHIPPED),
     losses: LossesName = "default",
     preset: PresetName = "small",
@@ -235,14 +237,16 @@ def adapt(
     device: str | None = None,
     resume: Flag = False,
 ) -> None:
-    """Train a parser for the target language on silver data, starting from the source parser.
+    """Train a parser for the target language on silver data, gold trees or both, starting from the source parser.
 
     Parameters
     ----------
-    silver
-        Folder that `subdp project` wrote.
     output
         Model folder to write.
+    silver
+        Folder that `subdp project` wrote.
+    trees
+        CoNLL-U files with trees of the target language, such as corrected drafts; heads may be missing (_).
     parser
         Model folder of the source parser; by default the English one that comes with subdp.
     losses
@@ -266,13 +270,22 @@ def adapt(
     """
     from subdp.parser import Parser
     from subdp.projection.silver import SilverStore
+    from subdp.projection.substructures import new_values
 
     settings = Settings.resolve(preset, losses, config, {"adapt": adapt or {}, "losses": loss or {}})
+    if silver is None and not trees:
+        raise SubdpError("there is nothing to learn from", hint="give --silver DIR, --trees FILE, or both")
     Parser.check_folder(output)
-    store = SilverStore(Path(silver)).check()
+    store = None if silver is None else SilverStore(Path(silver)).check()
+    gold = read_trees(trees or [])
     source = Parser.load(parser, encoder=encoder, device=device)
     checkpoints = _checkpoints(output, resume)
-    target = source.adapt(store, settings=settings, seed=seed, folder=checkpoints)
+    if store is None:
+        target = source.adapt_to_trees(gold, settings=settings, seed=seed, folder=checkpoints)
+    else:
+        target = source.adapt(store, trees=gold, settings=settings, seed=seed, folder=checkpoints)
+    for note in new_values(source.inventory, target.inventory):
+        say(note)
     _finish(target, output, checkpoints, settings, {})
 
 

@@ -19,12 +19,16 @@ def card(values: Mapping[str, Sequence[str]], encoder: Mapping[str, Any], about:
         "",
         *_history(about),
         f"- Encoder: `{name}` ({note}), fingerprint `{encoder['fingerprint']}`.",
-        *(f"- {kind.capitalize()}: {', '.join(items)}." for kind, items in values.items()),
+        *(f"- {_title(kind)}: {', '.join(items)}." for kind, items in values.items()),
         *(f"- On {split}: {scores}." for split, scores in about.get("scores", {}).items()),
     ]
     if "licence" in about:
         lines.append(f"- Licence: {about['licence']}.")
     return "\n".join([*lines, "", "Use: `subdp parse text.txt --parser THIS_FOLDER`", ""])
+
+
+def _title(kind: str) -> str:
+    return kind.upper() if kind in ("upos", "xpos") else kind.capitalize() if kind == "labels" else kind
 
 
 def _history(about: Mapping[str, Any]) -> list[str]:
@@ -47,10 +51,12 @@ def _history(about: Mapping[str, Any]) -> list[str]:
 
 
 def _material(adapted: Mapping[str, Any]) -> str:
+    parts = []
+    if "pairs" in adapted:
+        parts.append(f"distributions projected from {counted(adapted['pairs'], 'sentence pair')}")
     if "trees" in adapted:
-        known = counted(adapted["known_heads"], "known head")
-        return f"{counted(adapted['trees'], 'tree')} with {known}"
-    return f"distributions projected from {counted(adapted['pairs'], 'sentence pair')}"
+        parts.append(f"{counted(adapted['trees'], 'tree')} with {counted(adapted['known_heads'], 'known head')}")
+    return " and ".join(parts)
 
 
 def _epochs(about: Mapping[str, Any]) -> str:

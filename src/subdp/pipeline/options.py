@@ -29,6 +29,8 @@ class RunOptions:
     gold_trees: tuple[str, ...] = ()
     """Treebanks whose translations the bitexts are, one for all or one for each: their trees are projected, not the
     source parser's predictions."""
+    trees: tuple[str, ...] = ()
+    """Trees of the target language to train on together with what was projected, such as corrected drafts."""
     dev: str | None = None
     """Gold trees of the target language to tune settings on. Never trained on."""
     test: str | None = None
@@ -59,7 +61,7 @@ class RunOptions:
                 raise SubdpError(f"{len(named)} {what} for {counted(bitexts, 'bitext')}", hint=hint)
         if bitexts > 1 and Path(self.aligner).is_file():
             raise SubdpError("one file of links for several bitexts", where=self.aligner, hint="name a method")
-        if "-" in (*self.bitext, *self.gold_trees, self.treebank, self.dev, self.test, self.aligner):
+        if "-" in (*self.bitext, *self.gold_trees, *self.trees, self.treebank, self.dev, self.test, self.aligner):
             raise SubdpError(
                 "a run does not read standard input",
                 hint="name a file: a run must be able to read it again when it is resumed",

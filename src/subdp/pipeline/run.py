@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from subdp.alignment.registry import aligner_key
+from subdp.corpus.corrected import read_trees
 from subdp.corpus.treebank import read_conllu
 from subdp.pipeline.options import RunOptions
 from subdp.pipeline.stages import Say, Stage, has_stages, perform, plan, stage_name
@@ -61,8 +62,8 @@ class Run:
             say(f"{self.output}: finished before with the same data and options; there is nothing to do")
             return 0
         self._prepare()
-        for path in self.options.gold.values():  # An error in them is better found now than after hours of training.
-            list(read_conllu(path))
+        # An error in them is better found now than after hours of training.
+        read_trees(self.options.trees, {path: read_conllu(path) for path in self.options.gold.values()})
         for path in self.options.gold_trees:
             list(read_conllu(path, any_roots=True))
         performed = perform(stages, self.root, say)
@@ -137,11 +138,15 @@ class Run:
         adapt = Stage(
             "adapt",
             "train the target parser on what was projected",
-            {"parser": parsers[0], "project": keys, **training},
+            {"parser": parsers[0], "project": keys, **training, **self._trees()},
             lambda folder: self.work.adapt(folder),
             (self.output / "parser",),
         )
         return [*source, *clean, *encode, *project, report, adapt, *self._evaluate(adapt, parsers[0])]
+
+    def _trees(self) -> dict[str, Any]:
+        """The files of trees that are trained on, by hash."""
+        return {"trees": [file_hash(path) for path in self.options.trees]} if self.options.trees else {}
 
     def _source(self) -> Stage:
         options, settings = self.options, self.settings

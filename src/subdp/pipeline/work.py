@@ -13,6 +13,7 @@ from typing import Any
 
 from subdp.alignment.registry import find_aligner
 from subdp.corpus.bitext import Bitext, Pair, Report, read_bitext
+from subdp.corpus.corrected import read_trees
 from subdp.corpus.treebank import read_conllu
 from subdp.encoder.encoder import Encoder
 from subdp.evaluation.scores import Scores
@@ -22,6 +23,7 @@ from subdp.pipeline.stages import TRAINING, stage_name
 from subdp.projection.quality import PairQuality, pair_qualities, summary
 from subdp.projection.silver import SilverStore
 from subdp.projection.silver_views import JoinedSilver
+from subdp.projection.substructures import new_values
 from subdp.support.engine import Engine
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import open_text_output, read_lines, write_json
@@ -110,19 +112,21 @@ class Work:
         silvers = [self.silver(number) for number in range(len(self.options.bitext))]
         silver = silvers[0] if len(silvers) == 1 else JoinedSilver(silvers)
         names = ", ".join(map(self.options.title, range(len(silvers))))
-        parser = (
-            self.parser(0)
-            .with_values(silver.inventory)
-            .adapt(
-                silver,
-                settings=self.settings,
-                seed=self.options.seed,
-                folder=_training(folder),
-                about={"title": f"A parser made from {names}"},
-            )
+        source = self.parser(0)
+        parser = source.with_values(silver.inventory).adapt(
+            silver,
+            trees=read_trees(self.options.trees),
+            settings=self.settings,
+            seed=self.options.seed,
+            folder=_training(folder),
+            about={"title": f"A parser made from {names}"},
         )
         (self.output / "scores.json").unlink(missing_ok=True)  # of the parser that is replaced now
         self._save(parser, self.output / "parser", folder)
+        new = new_values(source.inventory, parser.inventory)
+        return "\n".join([*new, self._epochs(parser)])
+
+    def _epochs(self, parser: Parser) -> str:
         return f"{counted(parser.about['epochs'], 'epoch')}, number {parser.about['best_epoch']} is kept"
 
     def evaluate(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from subdp.alignment.links import Alignment
 from subdp.projection.silver import Half, Silver, SilverPair
-from subdp.projection.substructures import merged
+from subdp.projection.substructures import Inventory, merged
 from subdp.support.errors import SubdpError
 
 
@@ -41,10 +41,11 @@ class SilverPart(Silver):
 class JoinedSilver(Silver):
     """Several sets of silver read as one. A value that a source parser does not know has probability 0."""
 
-    def __init__(self, silvers: Sequence[Silver]):
+    def __init__(self, silvers: Sequence[Silver], inventory: Inventory | None = None):
         if not silvers:
             raise SubdpError("there is no silver to join")
-        self.inventory, self.where = merged(silver.inventory for silver in silvers), silvers[0].where
+        self.inventory = merged([*([] if inventory is None else [inventory]), *(one.inventory for one in silvers)])
+        self.where = silvers[0].where
         self.made_from = {str(number): silver.made_from for number, silver in enumerate(silvers, 1)}
         self._silvers = silvers
         self._starts = [0, *accumulate(map(len, silvers))]

@@ -94,6 +94,12 @@ def merged(inventories: Iterable[Inventory]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(values) for name, values in found.items()}
 
 
+def new_values(before: Inventory, after: Inventory) -> list[str]:
+    """What one inventory has and another has not, in a line for each substructure."""
+    found = {name: [value for value in values if value not in before.get(name, ())] for name, values in after.items()}
+    return [f"new {name}: {', '.join(values)}" for name, values in found.items() if values]
+
+
 def shape(kind: Kind, words: int, values: int) -> tuple[int, ...]:
     """The shape of a distribution over a sentence with ROOT, as in the table above."""
     size = words + 1

@@ -21,6 +21,8 @@ from subdp.support.settings import LossConfig
 from subdp.training.losses import Projected, mean_of_sources, project_batch, soft_loss, tree_loss
 from subdp.training.null_mass import Teacher, measure
 
+_GOLD_SHARE = 0.25
+_MOST_REPEATS = 20
 _MOST_PAIRS = 1000  # Some 20,000 words: enough to measure agreement by relation, whatever the size of the bitext.
 
 
@@ -130,6 +132,46 @@ class SoftExamples:
             return projected
         owner = torch.tensor([row for row, pair in enumerate(pairs) for _ in (pair, *pair.more)], device=device)
         return mean_of_sources(projected, owner, len(pairs))
+
+
+@dataclass(frozen=True)
+class MixedExamples:
+    """Silver and gold trees of the same language, trained on together.
+
+    A few trees among thousands of pairs would hardly be heard, so each is seen several times an epoch: until trees are
+    a quarter of the words, but no tree more than 20 times, because a handful of sentences repeated more often are
+    learnt by heart.
+    """
+
+    silver: SoftExamples
+    trees: TreeExamples
+
+    @property
+    def batcher(self) -> Batcher:
+        """The silver's, which is the trees' too."""
+        return self.silver.batcher
+
+    @cached_property
+    def repeats(self) -> int:
+        """How often each tree is seen in an epoch."""
+        enough = _GOLD_SHARE / (1 - _GOLD_SHARE) * sum(self.silver.lengths) / max(1, sum(self.trees.lengths))
+        return max(1, min(_MOST_REPEATS, round(enough)))
+
+    @cached_property
+    def lengths(self) -> list[int]:
+        """The number of words of each example, the silver's first."""
+        return [*self.silver.lengths, *self.trees.lengths * self.repeats]
+
+    def loss(self, network: Biaffine, indices: Sequence[int], dropout: Sequence[Tensor] = ()) -> Tensor:
+        """The sum of both losses; a batch may hold examples of both kinds."""
+        pairs = len(self.silver.lengths)
+        total = torch.zeros((), device=network.device)
+        for gold, examples in ((False, self.silver), (True, self.trees)):
+            rows = [row for row, index in enumerate(indices) if (index >= pairs) == gold]
+            if rows:
+                chosen = [(indices[row] - pairs) % len(self.trees.lengths) if gold else indices[row] for row in rows]
+                total = total + examples.loss(network, chosen, [mask[rows] for mask in dropout])
+        return total
 
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float32]]
