@@ -181,7 +181,7 @@ BROKEN: dict[str, tuple[str | bytes, int | None, str]] = {
     "comments alone": (block("# sent_id = 1"), 1, "without a word"),
     "ranges alone": (block("0.1" + row(1, "_", label="_")[1:]), 1, "a sentence without words"),
     "range too long": (block("1-3" + row(1, "_", label="_")[1:], row(1, 0)), 1, "ends at word 3"),
-    "range going down": (block("1-1" + row(1, "_", label="_")[1:], row(1, 0)), 1, "does not go up"),
+    "range going down": (block("1-1" + row(1, "_", label="_")[1:], row(1, 0)), 1, "is not ascending"),
     "range in the wrong place": (
         block(row(1, 0), "1-2" + row(1, "_", label="_")[1:], row(2, 1)),
         2,

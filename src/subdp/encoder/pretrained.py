@@ -26,7 +26,7 @@ def find_folder(name: str) -> Path:
         return Path(name)
     from huggingface_hub import snapshot_download
 
-    reason = f"no folder and no encoder of the name {name} to be had"
+    reason = f"no folder or model named {name} was found"
     hint = "name a model folder, a Hugging Face model (the first time with a network), or bundled"
     try:
         patterns = [*_ROOT_FILES, "*.safetensors"]

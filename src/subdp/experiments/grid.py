@@ -219,7 +219,7 @@ def _loss_systems(losses: LossConfig) -> list[System]:
 def _multisource_systems(subdp: System, language: str) -> list[System]:
     """English alone, each near language alone, and all of them together; a language is never its own source.
 
-    Two go on training with the sources' treebanks: `DT all` from the English parser, the last from the one SubDP made.
+    Two are trained further on the sources' treebanks: `DT all` from the English parser, the last from SubDP's.
     """
     sources = ("en", *(other for other in ("es", "fr") if other != language))
     alone = [(source,) for source in sources]

@@ -1,11 +1,11 @@
-"""Encoders, aligners, translators and tokenizers that other packages bring, found by their entry points.
+"""Plug-ins: encoders, aligners, translators and tokenizers from other packages, found by their entry points.
 
 A package offers one by declaring it, for example for a tokenizer called `jieba`:
 
     [project.entry-points."subdp.tokenizers"]
     jieba = "my_package:words"
 
-Standard library only; nothing is imported from a plug-in before it is asked for by name.
+Standard library only; a plug-in is imported only when it is asked for by name.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ GROUPS = ("subdp.encoders", "subdp.aligners", "subdp.translators", "subdp.tokeni
 
 
 def plugins(group: str) -> dict[str, EntryPoint]:
-    """What the installed packages offer in a group, by name, in alphabetical order.
+    """The plug-ins of a group in all installed packages, by name, in alphabetical order.
 
-    Two packages that offer the same name are an error: which of them was meant cannot be known.
+    Two packages that offer the same name are an error, because there is no telling which one was meant.
     """
-    from importlib.metadata import entry_points  # it takes a moment to import, and `subdp --help` asks for no plug-ins
+    from importlib.metadata import entry_points  # slow to import, and `subdp --help` does without it
 
     if group not in GROUPS:
-        raise ValueError(f"{group!r} is no group of plug-ins; the groups are {', '.join(GROUPS)}")
+        raise ValueError(f"there is no group of plug-ins {group!r}; the groups are {', '.join(GROUPS)}")
     found: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
         twin = found.setdefault(entry.name, entry)
@@ -43,7 +43,7 @@ def plugins(group: str) -> dict[str, EntryPoint]:
 
 
 def load(group: str, name: str, *, built_in: Iterable[str] = ()) -> Any:
-    """The object that a plug-in's entry point names; `built_in` are the names to list beside the plug-ins' own."""
+    """The object that a plug-in's entry point names; `built_in` are names to list besides, in the error."""
     found = plugins(group)
     kind = group.removeprefix("subdp.").removesuffix("s")
     if name not in found:
@@ -54,7 +54,7 @@ def load(group: str, name: str, *, built_in: Iterable[str] = ()) -> Any:
         )
     try:
         return found[name].load()
-    except Exception as error:  # a plug-in is other people's code: whatever it raises is said in one sentence
+    except Exception as error:  # a plug-in is other people's code, and may raise anything
         raise SubdpError(
             f"the {kind} {name!r} of {_package(found[name])} cannot be loaded: {type(error).__name__}: {error}",
             hint="reinstall or upgrade that package",

@@ -214,6 +214,6 @@ def _restore(
                 key: tensors[f"adam.{key}.{name}"].to(parameter.device) for key in ("step", "exp_avg", "exp_avg_sq")
             }
     except (safetensors.SafetensorError, KeyError, RuntimeError) as error:
-        hint = "it belongs to another training; remove it to begin anew"
+        hint = "it belongs to another training; remove it to start over"
         raise SubdpError(f"cannot be resumed from: {error}", where=str(path), hint=hint) from None
     return history
