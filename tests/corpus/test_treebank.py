@@ -178,10 +178,10 @@ BROKEN: dict[str, tuple[str | bytes, int | None, str]] = {
     "a cycle": (block(row(1, 0), row(2, 3), row(3, 2)), 2, "cycle: 2 → 3 → 2"),
     "a cycle beside an unknown head": (block(row(1, "_"), row(2, 3), row(3, 2)), 2, "cycle"),
     "a comment between words": (block(row(1, 0), "# late", row(2, 1)), 2, "a comment between words"),
-    "comments alone": (block("# sent_id = 1"), 1, "without a word"),
+    "comments alone": (block("# sent_id = 1"), 1, "comments without a sentence"),
     "ranges alone": (block("0.1" + row(1, "_", label="_")[1:]), 1, "a sentence without words"),
     "range too long": (block("1-3" + row(1, "_", label="_")[1:], row(1, 0)), 1, "ends at word 3"),
-    "range going down": (block("1-1" + row(1, "_", label="_")[1:], row(1, 0)), 1, "does not go up"),
+    "range going down": (block("1-1" + row(1, "_", label="_")[1:], row(1, 0)), 1, "is not ascending"),
     "range in the wrong place": (
         block(row(1, 0), "1-2" + row(1, "_", label="_")[1:], row(2, 1)),
         2,

@@ -147,10 +147,10 @@ def test_scripts_without_spaces_are_named(text: str, script: str | None) -> None
 
 @pytest.mark.parametrize("piece", ["-a", ")", "'", "書", "_-", "a.", "1:", "n't", ". "])
 def test_no_text_takes_more_than_linear_time(piece: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     words_of(piece * 20_000)
     sentences_of(piece * 20_000)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize(

@@ -262,7 +262,7 @@ class TestInputs:
             ({"bitext": ()}, "no bitext is named"),
             ({"treebank": "en.conllu"}, "both a treebank and a source parser"),
             ({"bitext": ("a", "b", "c"), "source_parser": ("p", "q")}, "2 source parsers for 3 bitexts"),
-            ({"gold_trees": ("a", "b")}, "2 treebanks of gold trees for 1 bitexts"),
+            ({"gold_trees": ("a", "b")}, "2 treebanks of gold trees for 1 bitext"),
             ({"gold_trees": ("absent.conllu",)}, "absent.conllu: no such file"),
             ({"bitext": ("-",)}, "does not read standard input"),
             ({"gold_trees": ("-",)}, "does not read standard input"),
@@ -429,12 +429,12 @@ class TestMishaps:
         run.perform(silent)
         config = run.output / "config.toml"
         for former in ("", "# of a run before it\n"):
-            config.rename(run.output / ".config.toml.left")
+            config.rename(run.output / ".config.toml.0123abcd")
             if former:
                 config.write_text(former)
             assert run.perform(silent) == 0
             assert config.read_text() == run.config()
-            assert not (run.output / ".config.toml.left").exists()
+            assert not (run.output / ".config.toml.0123abcd").exists()
 
     def test_a_config_that_a_run_reads_is_there_until_the_run_is_done(
         self, data: Path, source: Path, monkeypatch: pytest.MonkeyPatch
@@ -573,7 +573,7 @@ class TestMishaps:
             assert "latin.conllu:1: byte 0xf6 is not UTF-8" in capsys.readouterr().err
         (data / "out.training" / "checkpoint.safetensors").touch()
         assert command(*call) == 1
-        assert "an interrupted training is here (go on with --resume" in capsys.readouterr().err
+        assert "an interrupted training is here (continue it with --resume" in capsys.readouterr().err
 
 
 def _late(stage: str, error: BaseException) -> tuple[str, Callable[..., Any]]:

@@ -461,5 +461,5 @@ def test_what_is_no_translation_model_is_told(
     (broken / "tokenizer.json").rename(broken / "sentencepiece.bpe.model")
     with pytest.raises(SubdpError, match=r"needs sentencepiece and protobuf \(pip install 'subdp\[translate\]'\)"):
         ModelTranslator(str(broken), "en", "de")
-    with pytest.raises(SubdpError, match="0 beams are none"):
+    with pytest.raises(SubdpError, match="the beam size cannot be 0"):
         find_translator("transformers:any", "en", "de", beams=0)

@@ -3,7 +3,7 @@
     bitext = read_bitext("en-de.tsv").clean(language="de")
     print(bitext.report)
 
-Whatever is left out on the way is counted in the `report`; nothing goes silently. Imports no torch and no numpy.
+Pairs that are left out are counted in the `report`; none is dropped silently. Imports no torch and no numpy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from subdp.corpus.bitext_rows import Format, Path, Row, moses_rows, table_rows
 from subdp.corpus.filters import Filters
 from subdp.corpus.treebank import read_conllu
 from subdp.corpus.words import Tokenizer, needs_tokenizer, words_function
-from subdp.support.errors import SubdpError
+from subdp.support.errors import SubdpError, counted
 from subdp.support.files import name_of
 
 SIZES = tuple(50 * 2**k for k in range(10))
@@ -33,8 +33,8 @@ SIZES = tuple(50 * 2**k for k in range(10))
 class Pair:
     """A sentence and its translation, as words.
 
-    `id` is its sent_id, or the number of its line in the file; `line` its place among the pairs of the file, from 1, by
-    which links in a file made elsewhere are found.
+    `id` is its sent_id, or the number of its line in the file; `line` is its position among the pairs of the file, from
+    1, by which its links are found in the file of another aligner.
     """
 
     source: tuple[str, ...]
@@ -50,14 +50,14 @@ class Pair:
             if not words or not all(words):
                 raise SubdpError(f"the {side} of a pair has no words or an empty word", where=self.id)
             if not all(isinstance(word, str) for word in words):
-                raise TypeError(f"the {side} of a pair has a word that is no string")
+                raise TypeError(f"the {side} of a pair has a word that is not a string")
             # One object for all occurrences of a word: a large bitext then takes a fifth of the memory.
             object.__setattr__(self, side, tuple(intern(str(word)) for word in words))
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What became of the pairs that were read: how many were dropped, by reason; how many changed; what to know."""
+    """What happened to the pairs that were read: how many were dropped or changed, by reason; and notes."""
 
     read: int
     dropped: Mapping[str, int] = field(default_factory=dict)
@@ -104,11 +104,11 @@ class Bitext(Sequence[Pair]):
 
     def __post_init__(self) -> None:
         if self.report.kept != len(self.pairs):
-            raise ValueError(f"{len(self.pairs)} pairs, but the report says that {self.report.kept} were kept")
+            raise ValueError(f"the report says that {self.report.kept} pairs were kept, not {len(self.pairs)}")
 
     @classmethod
     def of(cls, pairs: Sequence[Pair], where: str = "<pairs>") -> Bitext:
-        """A bitext of pairs made by hand."""
+        """A bitext from pairs."""
         return cls(tuple(pairs), where, Report(len(pairs)))
 
     def __len__(self) -> int:
@@ -125,18 +125,18 @@ class Bitext(Sequence[Pair]):
         return iter(self.pairs)
 
     def __add__(self, other: Bitext) -> Bitext:
-        # Places in two files would be mistaken for those in one.
+        # Line numbers of two files would be taken for those of one.
         pairs = tuple(replace(pair, line=None) for pair in self.pairs + other.pairs)
         return Bitext(pairs, f"{self.where} + {other.where}", self.report + other.report)
 
     @property
     def lines(self) -> int:
-        """How many pairs its file had, empty and dropped ones among them; not those without a partner."""
+        """How many pairs its file had, including empty and dropped ones, but not sentences without a partner."""
         return self.report.read - sum(self.report.dropped.get(reason, 0) for reason in _WITHOUT_PARTNER)
 
     @property
     def words(self) -> tuple[int, int]:
-        """How many words the source and the target have."""
+        """The number of words on the source and on the target side."""
         return sum(len(pair.source) for pair in self), sum(len(pair.target) for pair in self)
 
     @property
@@ -148,9 +148,9 @@ class Bitext(Sequence[Pair]):
         return digest.hexdigest()
 
     def clean(self, language: str | None = None, filters: Filters = Filters()) -> Bitext:  # noqa: B008 - frozen
-        """Leave out what is probably no translation (see `Filters`), and all but the first of equal pairs.
+        """Leave out pairs that are probably not translations (see `Filters`), and duplicates.
 
-        `language` is the target's (`de`), needed only where translations by CRISS or mBART still hold language tokens.
+        `language` is the target's (`de`), needed only if translations by CRISS or mBART still contain language tokens.
         """
         kept: dict[tuple[tuple[str, ...], tuple[str, ...]], Pair] = {}
         dropped: Counter[str] = Counter()
@@ -172,7 +172,7 @@ class Bitext(Sequence[Pair]):
         """`count` pairs drawn at random, in their order; for one seed a larger sample holds every smaller one."""
         if not 0 <= count <= len(self):
             raise SubdpError(
-                f"{count} pairs asked for, {len(self)} there", where=self.where, hint="take a smaller sample"
+                f"a sample of {count} from {counted(len(self), 'pair')}", where=self.where, hint="take a smaller sample"
             )
         return self._part(self.drawn(seed)[:count], "not in the sample")
 
@@ -200,14 +200,14 @@ def read_bitext(
     target_tokenizer: str | Tokenizer | None = None,
     threshold: float | None = None,
 ) -> Bitext:
-    """Read translated pairs. A fault is an error with file, line and hint; a pair with an empty side is only counted.
+    """Read translated pairs. Errors name file and line; pairs with an empty side are left out and counted.
 
     One file: `tsv` (source TAB target) or `wikimatrix` (score TAB source TAB target; scores below `threshold` are
     dropped). Two files: `moses` (line N translates line N), or `conllu` (joined by sent_id, words as annotated).
     `auto` tells them apart by number of files, ending and first line. A byte order mark and CR LF are fine.
 
-    Text is cut into words by `tokenizer` (see `words_of`), its target by `target_tokenizer` where that is another one;
-    `tokenized` says that spaces separate the words already.
+    Text is tokenised by `tokenizer` (see `words_of`), the target side by `target_tokenizer` if given; `tokenized` text
+    has its words separated by spaces already.
     """
     paths = [fspath(path) for path in (source, target) if path is not None]
     if paths == ["-", "-"]:
@@ -240,7 +240,7 @@ def _tokenized(
     tokenizers: tuple[str | Tokenizer, str | Tokenizer],
     dropped: Counter[str],
 ) -> Bitext:
-    """Cut both sides into words, and note a side whose script the default tokenizer cannot cut."""
+    """Tokenise both sides, and note a side whose script needs another than the default tokenizer."""
     source_words, target_words = map(words_function, tokenizers)
     pairs: list[Pair] = []
     samples: list[tuple[str, str]] = []
@@ -256,8 +256,8 @@ def _tokenized(
     if not read:
         raise SubdpError("no lines", where=where, hint="the file is empty")
     notes = [
-        f"{where}: the {side} is mainly in {script}, written without spaces: its words are single characters; "
-        "name a tokenizer, or give text with spaces between words as tokenized"
+        f"{where}: the {side} is mainly in {script}, written without spaces, so its words are single characters; "
+        "name a tokenizer, or tokenise the text beforehand"
         for side, tokenizer, texts in zip(("source", "target"), tokenizers, zip(*samples, strict=True), strict=False)
         if tokenizer == "unicode" and (script := needs_tokenizer("\n".join(texts)))
     ]

@@ -24,13 +24,13 @@ Row: TypeAlias = tuple[int, str, str]
 Format: TypeAlias = Literal["auto", "tsv", "moses", "wikimatrix", "conllu"]
 
 WIKIMATRIX_THRESHOLD = 1.04
-"""The margin score from which WikiMatrix's authors advise to use a pair."""
+"""The margin score from which WikiMatrix's authors recommend using a pair."""
 
 _TABLE = "a line is source TAB target, or score TAB source TAB target"
 
 
 def table_rows(path: Path, format: Format, threshold: float | None, dropped: Counter[str]) -> Iterator[Row]:
-    """The rows of a table with two columns, or three with a score first; `auto` is settled by the first full line."""
+    """The rows of a table with two columns, or three with a score first; `auto` goes by the first non-empty line."""
     name = name_of(path)
     lowest = WIKIMATRIX_THRESHOLD if threshold is None else threshold
     for line, text in read_lines(path):
@@ -58,7 +58,7 @@ def table_rows(path: Path, format: Format, threshold: float | None, dropped: Cou
 
 
 def moses_rows(source: Path, target: Path) -> Iterator[Row]:
-    """The lines of two files side by side; a different number of lines is told with both numbers."""
+    """The lines of two files in parallel, which must have the same number of them."""
     count = [0, 0]
     for left, right in zip_longest(read_lines(source), read_lines(target)):
         count[0] += left is not None

@@ -1,6 +1,6 @@
-"""What exactly is wrong with a block of CoNLL-U: the slow, talkative twin of the reader's fast path.
+"""What exactly is wrong with a block of CoNLL-U: the slow, thorough counterpart of the reader's fast path.
 
-Called only for a block that did not pass (and for the ids of blocks with multiword ranges or empty nodes).
+Called only for a block that the fast path rejects (and for the ids of blocks with multiword ranges or empty nodes).
 """
 
 from __future__ import annotations
@@ -55,16 +55,18 @@ def _lines_fault(lines: list[str]) -> BlockFault | None:
         if "\r" in line:
             return BlockFault(number, "a carriage return inside a line", "remove it")
         if not line:
-            return BlockFault(number, "an empty line where a sentence should begin", "one empty line ends a sentence")
+            return BlockFault(
+                number, "an empty line where a sentence should begin", "one empty line separates sentences"
+            )
         if not line.strip():
-            return BlockFault(number, "a line of white space", "an empty line ends a sentence; it holds nothing")
+            return BlockFault(number, "a line of white space", "the line after a sentence must be empty")
         if line.startswith("#"):
             if seen_word:
-                return BlockFault(number, "a comment between words", "comments stand above the first word")
+                return BlockFault(number, "a comment between words", "comments come before the first word")
         else:
             seen_word = True
     if not seen_word:
-        return BlockFault(len(lines) - 1, "a sentence of comments, without a word", "remove them or add its words")
+        return BlockFault(len(lines) - 1, "comments without a sentence", "remove them or add the words")
     return None
 
 
@@ -99,7 +101,7 @@ def _ids_fault(lines: list[str]) -> BlockFault | None:
                 return BlockFault(number, f"multiword range {name} is not right before word {first}")
             if last <= first:
                 return BlockFault(
-                    number, f"multiword range {name} does not go up", "it runs from a lower to a higher id"
+                    number, f"multiword range {name} is not ascending", "it runs from a lower to a higher id"
                 )
             if columns[6] != "_" or columns[7] != "_":
                 return BlockFault(number, f"multiword range {name} has a head or a label", "only its words do")
@@ -108,7 +110,7 @@ def _ids_fault(lines: list[str]) -> BlockFault | None:
             if int(match[1]) != word or int(match[2]) != empty + 1:
                 return BlockFault(number, f"empty node {name} is out of order", f"here it would be {word}.{empty + 1}")
             if columns[6] != "_" or columns[7] != "_":
-                return BlockFault(number, f"empty node {name} has a head or a label", "its relations stand in DEPS")
+                return BlockFault(number, f"empty node {name} has a head or a label", "its relations are in DEPS")
             empty += 1
         else:
             return BlockFault(number, f"{name!r} is not an id", "ids look like 7, 7-8 (range) or 7.1 (empty node)")
@@ -142,7 +144,7 @@ def _tree_fault(lines: list[str], any_roots: bool) -> BlockFault | None:
     for number, columns in words:
         if cycle := _cycle_from(int(columns[0]), heads):
             path = " → ".join(map(str, cycle))
-            return BlockFault(number, f"the heads run in a cycle: {path}", "every chain of heads must reach ROOT (0)")
+            return BlockFault(number, f"the heads form a cycle: {path}", "every chain of heads must reach ROOT (0)")
     return None
 
 

@@ -1,4 +1,4 @@
-"""Sentences without trees, from whatever a user has: raw text, lines of words, or CoNLL-U. No torch.
+"""Sentences without trees, from raw text, tokenised lines or CoNLL-U. No torch.
 
 What they become is valid CoNLL-U once a parser has filled in trees and tags: with `# sent_id`, `# text` and
 `SpaceAfter=No`.
@@ -21,7 +21,7 @@ TextFormat = Literal["text", "words", "conllu"]
 def read_sentences(
     source: Source, format: TextFormat | None = None, tokenizer: str | Tokenizer = "unicode"
 ) -> Iterator[Sentence]:
-    """Sentences from `text` (split and tokenised here), `words` (a sentence a line, words between spaces), or `conllu`.
+    """Sentences from `text` (split and tokenised here), `words` (one sentence per line, tokenised), or `conllu`.
 
     By default a file that ends in `.conllu` (or `.conllu.gz`) is CoNLL-U and anything else is text; but not `.tsv`,
     whose lines are a sentence and its translation.
@@ -44,7 +44,7 @@ def _from_lines(source: Source, *, split: bool, tokenizer: str | Tokenizer) -> I
                 count += 1
                 yield draft(text, words, str(count))
     if not count:
-        raise SubdpError("holds no words", where=name_of(source), hint="give a text with at least one sentence")
+        raise SubdpError("holds no words", where=name_of(source), hint="it needs at least one sentence")
 
 
 def draft(text: str, words: tuple[str, ...], sent_id: str) -> Sentence:
@@ -66,7 +66,7 @@ def draft(text: str, words: tuple[str, ...], sent_id: str) -> Sentence:
 
 
 def upos_of(word: str) -> str:
-    """The UPOS that a word's characters tell: PUNCT, SYM, NUM, else X."""
+    """The UPOS that follows from a word's characters: PUNCT, SYM, NUM, else X."""
     kinds = {unicodedata.category(character)[0] for character in word}
     if kinds == {"P"}:
         return "PUNCT"

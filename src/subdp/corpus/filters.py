@@ -1,6 +1,6 @@
-"""Which pairs of a bitext are probably no translations: the paper's three filters, and limits on length.
+"""Which pairs of a bitext are probably not translations: the paper's three filters, and limits on length.
 
-Plain functions of words; `Bitext.clean` applies them and counts. Imports the standard library only.
+`Bitext.clean` applies them and counts. Imports the standard library only.
 """
 
 from __future__ import annotations
@@ -14,23 +14,22 @@ ro_RO ru_RU si_LK tr_TR vi_VN zh_CN af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka
 pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI
 """
 LANGUAGE_TOKENS = frozenset(_CODES.split())
-"""The tokens by which CRISS and mBART name languages: in a translation they are left-overs, not words."""
+"""The language tokens of CRISS and mBART: in a translation they are artefacts, not words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The limits, and the judgement of a pair by them.
+    """Limits that a pair must keep to.
 
-    Copies, language tokens and repetitions are the paper's filters. Its words were separated by spaces, with
-    punctuation still attached, so marks on their own do not count here as words (a shared comma and full stop would
-    make copies of many short sentences), unless a sentence has nothing else. Words are compared as written, capitals
-    and all.
+    Copies, language tokens and repetitions are the paper's filters. Its words were separated by spaces, punctuation
+    attached; so punctuation marks do not count as words here (a shared comma and full stop would make copies of many
+    short sentences), unless a sentence has nothing else. The comparison is case-sensitive.
     """
 
     copies: float = 0.8
-    """A *copy*: at least this share of the target's words stand in the source sentence as well."""
+    """A *copy*: at least this share of the target's words also occur in the source sentence."""
     repetitions: float = 0.8
-    """A *repetition*: at least this share of the target's words stand in it more than once."""
+    """A *repetition*: at least this share of the target's words occur in it more than once."""
     longest: int = 150
     """*Too long*: more words than this on a side."""
     ratio: float = 3.0
@@ -41,10 +40,10 @@ class Filters:
             raise ValueError("copies and repetitions must be above 0, longest and ratio at least 1")
 
     def judge(self, source: tuple[str, ...], target: tuple[str, ...], language: str | None) -> tuple[str, ...] | str:
-        """The target's words if the pair is to be kept, or else the reason to drop it, the first that holds.
+        """The target's words if the pair is kept, or else the first reason to drop it.
 
-        A *language token* (`[de_DE]`, `es_XX`) of another language than `language` (`de`) is a reason, or of any where
-        `language` is not given; the right one is no word and is taken out.
+        A *language token* (`[de_DE]`, `es_XX`) of any other language than `language` (`de`) is a reason; that of
+        `language` itself is removed from the words.
         """
         tokens = language_tokens(target)
         if tokens:
@@ -67,7 +66,7 @@ class Filters:
 
 
 def language_tokens(words: tuple[str, ...]) -> dict[int, str]:
-    """Where language tokens stand, each with its language (`de`): `[de_DE]`, or the same torn to `[`, `de_DE`, `]`."""
+    """The positions of language tokens, with their languages (`de`): `[de_DE]`, or tokenised as `[`, `de_DE`, `]`."""
     found: dict[int, str] = {}
     for index, word in enumerate(words):
         code = word.strip("[]") if "_" in word else ""

@@ -58,7 +58,7 @@ class Sentence:
         comments: Sequence[str] = (),
         any_roots: bool = False,
     ) -> Sentence:
-        """A sentence from its words and, where known, its tree; checked as one that is read from a file.
+        """A sentence from its words and, where known, its tree; checked like one that is read from a file.
 
         >>> Sentence.of(["Dogs", "bark"], heads=[2, 0], labels=["nsubj", "root"]).heads
         (2, 0)
@@ -88,7 +88,7 @@ class Sentence:
 
     @property
     def universal_labels(self) -> tuple[str, ...]:
-        """The labels without their subtypes: `nsubj:pass` is seen as `nsubj`."""
+        """The labels without their subtypes: `nsubj` for `nsubj:pass`."""
         return tuple(label.partition(":")[0] for label in self.labels)
 
     @property
@@ -206,7 +206,7 @@ _CUT_OFF = "the file may be cut off; if it is whole, add the missing newline"
 
 
 def _located(block: str, name: str, line: int, any_roots: bool) -> Sentence:
-    """Parse one block; if anything is amiss, find out what and where, and say it."""
+    """Parse one block; if anything is wrong, raise an error that says what and where."""
     sentence = _parse(block, any_roots)
     if sentence is None:
         fault = find_fault(block, any_roots)
@@ -221,7 +221,7 @@ def _ids(count: int) -> list[str]:
 
 
 def _parse(block: str, any_roots: bool) -> Sentence | None:
-    """The fast path: column slices of a well-formed block, or None where it is not one."""
+    """The fast path: column slices of a well-formed block, or None for any other."""
     if "\r" in block:
         return None
     start = 0
@@ -231,7 +231,7 @@ def _parse(block: str, any_roots: bool) -> Sentence | None:
             return None
     body = block[start:]
     count = body.count("\n") + 1
-    # With line ends as fields of their own, a line with a column too many or too few puts one of them out of place.
+    # Line ends become fields of their own, so a line with too many or too few columns puts one of them out of place.
     fields = body.replace("\n", "\t\n\t").split("\t")
     if len(fields) != 11 * count - 1 or fields[10::11].count("\n") != count - 1 or "" in fields:
         return None
@@ -251,15 +251,15 @@ def _parse(block: str, any_roots: bool) -> Sentence | None:
 
 
 def _sound(heads: tuple[int, ...], any_roots: bool) -> bool:
-    """Whether heads are in range, without cycle and, unless told otherwise, with one root where all are known."""
+    """Whether heads are in range, without a cycle and, unless `any_roots`, with one root where all heads are known."""
     low, count = min(heads), len(heads)
     if low < UNKNOWN or max(heads) > count:
         return False
     roots = heads.count(0)
     if not any_roots and (roots > 1 or (low >= 0 and not roots)):
         return False
-    # A word is settled, by the word whose way up it is first met on, once that way is known to end; a way that meets
-    # itself is a cycle. The last place, -1, is that of unknown heads.
+    # Follow the chain of heads from each word and mark what it passes with that word's number. A chain that meets its
+    # own mark is a cycle; one that meets an earlier mark is known to end. The last place, -1, is that of unknown heads.
     settled = [0] * (count + 2)
     settled[0] = settled[UNKNOWN] = count + 1
     for word, head in enumerate(heads, 1):
@@ -275,7 +275,7 @@ def _sound(heads: tuple[int, ...], any_roots: bool) -> bool:
 
 
 def trees_hash(sentences: Iterable[Sentence]) -> str:
-    """The sha256 of sentences with all that their CoNLL-U says, in order: what was made from others is made anew."""
+    """The sha256 of the CoNLL-U of sentences, in order: a cache key for what is made from them."""
     digest = hashlib.sha256()
     for sentence in sentences:
         digest.update(f"{sentence.conllu}\n\n".encode())

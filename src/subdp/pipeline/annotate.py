@@ -1,5 +1,5 @@
-"""Drafts for an annotator: text, CoNLL-U or a bitext in; trees with confidences and rivals in MISC out, most doubtful
-first if asked. What comes out is valid by `udvalidate` level 2.
+"""Drafts for an annotator: from text, CoNLL-U or a bitext to trees with confidences and rivals in MISC, in the order of
+the document or the most doubtful first. Drafts of text pass `udvalidate` at level 2.
 
 Imports no torch: the parser is given.
 """

@@ -19,6 +19,7 @@ from subdp.network.shipped import SHIPPED
 from subdp.pipeline.options import RunOptions
 from subdp.pipeline.run import Run
 from subdp.pipeline.stages import TRAINING, Say, Stage
+from subdp.support.errors import counted
 from subdp.support.files import write_json
 from subdp.support.settings import Settings
 
@@ -94,7 +95,7 @@ def _hard_stage(run: Run) -> Stage:
         scores = parser.evaluate(read_conllu(str(run.options.test)))
         write_json(folder / "scores.json", as_values(scores))
         made = parser.about["adapted_on"]
-        return f"{made['known_heads']:,} words have a head that way"
+        return f"{counted(made['known_heads'], 'word')} with a head from projection"
 
     purpose = "to compare, train on single trees through one-to-one links"
     return Stage("hard", purpose, {stage.name: stage.key for stage in run.stages}, work)

@@ -1,1 +1,1 @@
-"""What every other folder uses: errors, files, settings, plug-ins, progress, cache. No torch."""
+"""What every other folder uses: errors, files, settings, engines, plug-ins, progress, cache. No torch."""

@@ -1,4 +1,4 @@
-"""Where everything that can be made again is kept between runs. Standard library and platformdirs only."""
+"""The cache: what can be recomputed but is kept between runs. Standard library and platformdirs only."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from platformdirs import user_cache_dir
 
 
 def cache_folder() -> Path:
-    """Where everything that can be made again is kept: `SUBDP_CACHE`, or the platform's cache folder of the user."""
+    """The cache folder: `SUBDP_CACHE`, or else the platform's cache folder for the user."""
     return Path(os.environ.get("SUBDP_CACHE") or user_cache_dir("subdp"))

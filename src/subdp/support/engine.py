@@ -1,7 +1,7 @@
-"""Engines: they do numbered units of work, in one process or in many.
+"""Engines: they process numbered units of work, in one process or in many.
 
-A unit's result depends on the unit alone, so it is the same whichever process does it, in whichever order. That makes
-resuming, `--jobs` and a cluster one mechanism: whoever calls an engine leaves out the units that are done already.
+A unit's result depends on the unit alone: it is the same whichever process computes it, in whatever order. That makes
+resuming, `--jobs` and a cluster one mechanism: the caller of an engine leaves out the units that are done already.
 Standard library only.
 """
 
@@ -24,38 +24,38 @@ from subdp.support.errors import SubdpError
 
 _Unit = TypeVar("_Unit")
 _Result = TypeVar("_Result")
-_MOST_DEATHS = 3  # of processes at one unit, before it is taken to be the unit's own fault
+_MOST_DEATHS = 3  # of processes at one unit, before the unit itself is taken to be the cause
 
 
 class Engine(Protocol):
-    """What does units of work."""
+    """Processes units of work."""
 
     def map(self, work: Callable[[_Unit], _Result], units: Iterable[_Unit]) -> Iterator[_Result]:
         """The result of every unit, in the order of the units, as a stream.
 
-        `work` holds all that the units share, such as a parser; an engine with other processes sends it to each of them
-        once, pickled. What it raises for a unit is raised here.
+        `work` holds everything that the units share, such as a parser; an engine with worker processes sends it to each
+        of them once, pickled. An exception that it raises for a unit is raised here.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LocalEngine:
-    """Does units on this machine: in this process, or in several with a share of the cores each."""
+    """Processes units on this machine: in this process, or in several with a share of the cores each."""
 
     jobs: int = 1
 
     def __post_init__(self) -> None:
         if self.jobs < 1:
-            raise SubdpError(f"{self.jobs} jobs", hint="give 1 or more")
+            raise SubdpError(f"jobs cannot be {self.jobs}", hint="give a whole number of at least 1")
 
     def map(self, work: Callable[[_Unit], _Result], units: Iterable[_Unit]) -> Iterator[_Result]:
-        """See `Engine`. A process that is killed is replaced, and the units that it and the others had are redone."""
+        """See `Engine`. A killed process is replaced, and unfinished units are redone."""
         return map(work, units) if self.jobs == 1 else _Processes[_Unit, _Result](work, self.jobs).map(units)
 
 
 class _Processes(Generic[_Unit, _Result]):
-    """A pool of processes that is set up again when one of them is killed."""
+    """A pool of processes that is restarted when one of them is killed."""
 
     def __init__(self, work: Callable[[_Unit], _Result], jobs: int):
         self.work, self.jobs = pickle.dumps(work), jobs
@@ -74,29 +74,29 @@ class _Processes(Generic[_Unit, _Result]):
                 try:
                     result = self.waiting[0].future.result()
                 except BrokenProcessPool:
-                    self._start_again()
+                    self._restart()
                     continue
                 self.waiting.popleft()
                 yield result
             finished = True
         finally:
-            if not finished:  # Nobody waits for what is still going on.
+            if not finished:  # Nobody is waiting for the remaining results.
                 for child in set(active_children()) - before:
                     child.kill()
             self.pool.shutdown(cancel_futures=True)
 
-    def _start_again(self) -> None:
-        """Set up another pool and give it all that is not done; a unit at which processes keep dying is an error."""
+    def _restart(self) -> None:
+        """Start another pool and give it all unfinished units; a unit at which processes keep dying is an error."""
         self.pool.shutdown()
         self.pool = self._new_pool()
         for place, task in enumerate(self.waiting):
             if not isinstance(task.future.exception(), BrokenProcessPool):
                 continue
-            # The first ones of those not done are the ones that were being worked on.
+            # The first unfinished units are those that were being worked on.
             task.deaths += place < self.jobs
             if task.deaths >= _MOST_DEATHS:
                 hint = "if memory ran out, use fewer --jobs; finished work is kept"
-                raise SubdpError(f"processes were killed {_MOST_DEATHS} times at the same piece of work", hint=hint)
+                raise SubdpError(f"processes were killed {_MOST_DEATHS} times at the same unit of work", hint=hint)
             task.future = self.pool.submit(_do, task.unit)
 
     def _new_pool(self) -> ProcessPoolExecutor:
@@ -105,32 +105,32 @@ class _Processes(Generic[_Unit, _Result]):
 
 
 class _Task(Generic[_Unit, _Result]):
-    """A unit that was handed out, and how often a process died while it had it."""
+    """A unit that was handed out, and how often a process died while working on it."""
 
     def __init__(self, unit: _Unit, future: Future[_Result]):
         self.unit, self.future, self.deaths = unit, future, 0
 
 
-_work: Any = None  # In a process of the pool: what it does.
+_work: Any = None  # In a process of the pool: the function that it applies to units.
 
 
 def _begin(work: bytes, threads: int) -> None:
-    """In a new process: load what the units share, and end with the process that asked for it."""
+    """In a new process: load what the units share, and make sure that the process ends with its parent."""
     global _work
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all of them; the first one sees to it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of them; the parent handles it.
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.environ |= {"SUBDP_QUIET": "1", "OMP_NUM_THREADS": str(threads)}
     try:
         _work = pickle.loads(work)
-    except Exception as error:  # Raised where the first unit asks for it: here it would only break the pool.
+    except Exception as error:  # Raised again at the first unit: here it would only break the pool.
         _work = _Unusable(error)
-    if (torch := sys.modules.get("torch")) is not None:  # It may have been imported before the number was set.
+    if (torch := sys.modules.get("torch")) is not None:  # It may have been imported before the variable was set.
         torch.set_num_threads(threads)
 
 
 @dataclass(frozen=True, slots=True)
 class _Unusable:
-    """Stands for what could not be loaded."""
+    """Stands in for what could not be loaded."""
 
     error: Exception
 

@@ -1,10 +1,10 @@
-"""The one exception that users meet: what is wrong, where, and what to do about it."""
+"""The one exception that users see: what is wrong, where, and what to do about it."""
 
 from __future__ import annotations
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with what it counts.
+    """A number with the noun it counts, in the singular or plural.
 
     >>> counted(1, "word"), counted(1200, "word")
     ('1 word', '1,200 words')
@@ -13,7 +13,7 @@ def counted(number: int, noun: str) -> str:
 
 
 class SubdpError(Exception):
-    """Something the user can put right: bad data, a missing file, an impossible request.
+    """Something the user can fix: bad data, a missing file, an impossible request.
 
     Its text reads `file:line: what is wrong (what to do)`. The command line prints it without a traceback.
     """

@@ -25,7 +25,7 @@ Source: TypeAlias = str | os.PathLike[str] | IO[str] | IO[bytes]
 
 
 def name_of(source: Source) -> str:
-    """The name by which errors speak of a source."""
+    """The name of a source in error messages."""
     if isinstance(source, str | os.PathLike):
         return "<stdin>" if os.fspath(source) == "-" else os.fspath(source)
     return str(getattr(source, "name", "<file>"))
@@ -175,7 +175,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def file_hash(path: str | Path) -> str:
-    """The sha256 of what a file holds."""
+    """The sha256 of a file's content, unpacked if it is a `.gz`."""
     digest = hashlib.sha256()
     with open_input(path) as stream:
         while block := stream.read(1 << 22):
@@ -184,6 +184,6 @@ def file_hash(path: str | Path) -> str:
 
 
 def _name(error: BaseException, path: str) -> None:
-    """A full disk does not say which file it has no room for."""
+    """Put the file's name into an error that lacks it, such as that of a full disk."""
     if isinstance(error, OSError) and error.filename is None:
         error.filename = path

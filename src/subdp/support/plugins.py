@@ -1,4 +1,4 @@
-"""Encoders, aligners, translators and tokenizers that other packages bring, found by their entry points.
+"""Plug-ins: encoders, aligners, translators and tokenizers from other packages, found by their entry points.
 
 A package offers one by declaring it, for example for a tokenizer called `jieba`:
 
@@ -35,10 +35,10 @@ def plugins(group: str) -> dict[str, EntryPoint]:
 
     Two packages that offer the same name are an error, because there is no telling which one was meant.
     """
-    from importlib.metadata import entry_points  # it takes a moment to import, and `subdp --help` asks for no plug-ins
+    from importlib.metadata import entry_points  # slow to import, and `subdp --help` does without it
 
     if group not in GROUPS:
-        raise ValueError(f"{group!r} is no group of plug-ins; the groups are {', '.join(GROUPS)}")
+        raise ValueError(f"there is no group of plug-ins {group!r}; the groups are {', '.join(GROUPS)}")
     found: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
         twin = found.setdefault(entry.name, entry)
@@ -51,7 +51,7 @@ def plugins(group: str) -> dict[str, EntryPoint]:
 
 
 def load(group: str, name: str, *, built_in: Iterable[str] = ()) -> Any:
-    """The object that a plug-in's entry point names; `built_in` are the names to list beside the plug-ins' own."""
+    """The object that a plug-in's entry point names; `built_in` are names to list besides, in the error."""
     found = plugins(group)
     if name not in found:
         available = ", ".join([*built_in, *found]) or "none"

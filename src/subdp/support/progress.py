@@ -1,6 +1,6 @@
-"""A progress bar with rate and time left on standard error while there is work, for a person at a terminal.
+"""A progress bar with rate and remaining time on standard error, shown only at a terminal.
 
-`SUBDP_QUIET=1` (what `--quiet` sets) silences it everywhere. rich is imported only when a bar is drawn.
+`SUBDP_QUIET=1`, which `--quiet` sets, turns it off everywhere. rich is imported only when a bar is drawn.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from datetime import timedelta
 
 
 def visible() -> bool:
-    """Whether a person is there to see progress."""
+    """Whether progress bars are shown."""
     return sys.stderr.isatty() and os.environ.get("SUBDP_QUIET", "") in ("", "0")
 
 
 @contextmanager
 def progress(title: str, total: int | None, unit: str, done: int = 0) -> Iterator[Callable[..., None]]:
-    """A bar that counts `unit`s; call what it gives with how many more are done, `note=` to say something beside it.
+    """A bar that counts `unit`s. Call what it yields with the number newly done; `note=` is shown beside the bar.
 
     >>> with progress("reading", 3, "words") as advance:
     ...     advance(3)
@@ -33,7 +33,7 @@ def progress(title: str, total: int | None, unit: str, done: int = 0) -> Iterato
 
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
-            # Over all the time so far: work that comes in bursts would make a rate of the moment jump.
+            # Averaged over the whole time: work comes in bursts, so a momentary rate would jump.
             speed = (task.completed - done) / max(task.elapsed or 0.0, 1e-3)
             if not speed:
                 return Text("")

@@ -97,7 +97,7 @@ class LossConfig:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """One way to run the method: the network, the source parser's training and the target parser's."""
+    """Defaults for one kind of machine: the network, the source parser's training and the target parser's."""
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
     train: TrainConfig = field(default_factory=TrainConfig)

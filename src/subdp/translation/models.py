@@ -26,7 +26,7 @@ class ModelTranslator:
 
     def __init__(self, name: str, source: str, target: str, *, beams: int = 5, device: str | None = None):
         if beams < 1:
-            raise SubdpError(f"{beams} beams are none", hint="a search has 1 beam or more")
+            raise SubdpError(f"the beam size cannot be {beams}", hint="give a whole number of at least 1")
         place, self.beams = find_device(device), beams
         self.folder = find_folder(name)
         model, self.tokenizer = _load(self.folder, torch.float16 if place.type == "cuda" else torch.float32)

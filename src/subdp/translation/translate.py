@@ -37,7 +37,7 @@ class Translator(Protocol):
 
     @property
     def name(self) -> str:
-        """All that its translations depend on: an interrupted translation goes on only with a translator so called."""
+        """All that its translations depend on: an interrupted translation is resumed only with the same name."""
 
     def translate(self, sentences: Sequence[str]) -> Sequence[str]:
         """As many translations as sentences, in the same order; an empty one where there is none."""
@@ -80,11 +80,11 @@ def find_translator(
 def translate(source: str, output: str, translator: Translator, *, batch: int = BATCH) -> Translated:
     """Translate a CoNLL-U file (`.conllu`, `.conllu.gz`) or lines of text into a file of pairs.
 
-    What is finished stands in `OUTPUT.part` until all is: the same call then goes on where it was interrupted. A
+    What is finished stands in `OUTPUT.part` until all is: the same call resumes an interrupted translation. A
     sentence that occurs again is translated once. Empty lines stay empty, so that line numbers fit.
     """
     if batch < 1:
-        raise SubdpError(f"a batch of {batch} sentences is none", hint="a batch has 1 sentence or more")
+        raise SubdpError(f"the batch size cannot be {batch}", hint="give a whole number of at least 1")
     rows = list(_rows(source))
     part = None if output == "-" else _Part(Path(f"{output}.part"), translator.name)
     done = {"": ""} if part is None else part.done
@@ -142,12 +142,12 @@ class _Part:
             data = data[: data.rfind(b"\n") + 1]  # A run that was killed may have left half a line.
             first, *rest = data.splitlines(keepends=True) or [head]
             if rest and first != head:
-                hint = "finish it as it was begun, or remove this file to begin anew"
+                hint = "finish it with that translator, or remove this file to start over"
                 raise SubdpError("holds what another translator has done", where=str(path), hint=hint)
             try:
                 self.done.update(json.loads(line) for line in rest)
             except (ValueError, TypeError):
-                raise SubdpError("is damaged", where=str(path), hint="remove it to begin anew") from None
+                raise SubdpError("is damaged", where=str(path), hint="remove it to start over") from None
             if rest:
                 os.truncate(path, len(data))
             else:
@@ -188,7 +188,7 @@ class Command:
         return _output_lines(ran.stdout, self.name)
 
 
-_KEPT = "the batches before are kept; run again to go on"
+_KEPT = "finished batches are kept; run the same command to resume"
 
 # The pairs of Debian 12, each a package apertium-PAIR for both directions, if there are two.
 _DEBIAN = """
