@@ -1,19 +1,22 @@
 """A dependency parser for a language without a treebank, by Substructure Distribution Projection.
 
-What needs no torch is imported here, once and before any submodule of the same name (`subdp.project` is the function);
-what needs torch is loaded when first used, so that `import subdp` stays quick.
+What needs no torch is imported here; what needs torch is loaded when first used, so that `import subdp` stays quick.
+`operators` is the module with the paper's operators as pure functions on arrays.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from subdp.alignment.aligner import Aligner
 from subdp.alignment.links import Alignment, read_alignments, write_alignments
 from subdp.corpus.bitext import Bitext, Pair, read_bitext
 from subdp.corpus.treebank import Sentence, read_conllu, write_conllu
 from subdp.corpus.words import words_of
 from subdp.decoding.decode import decode
 from subdp.evaluation.attachment import Scores, compare, evaluate, summarize
+from subdp.projection import operators
+from subdp.projection.operators import project_tags
 from subdp.projection.soft_tree import Head, SoftTree, project, project_tree
 from subdp.support.errors import SubdpError
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Aligner",
     "Alignment",
     "Bitext",
     "Encoder",
@@ -37,7 +41,9 @@ __all__ = [
     "compare",
     "decode",
     "evaluate",
+    "operators",
     "project",
+    "project_tags",
     "project_tree",
     "read_alignments",
     "read_bitext",

@@ -11,7 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from subdp.projection.operators import one_to_one, project_arcs, project_hard, project_labels
+import subdp
+from subdp.projection.operators import one_to_one, project_arcs, project_hard, project_labels, project_tags
 
 Matrix = npt.NDArray[np.float64]
 
@@ -50,6 +51,20 @@ def plain_labels(labels: npt.NDArray[np.float64], alignment: Matrix) -> npt.NDAr
     return result
 
 
+def plain_tags(tags: Matrix, alignment: Matrix) -> Matrix:
+    """P̂2(k | p) by the sum of the definition, NULL written out: its tag is NULL."""
+    source, target, count = alignment.shape[0], alignment.shape[1], tags.shape[1]
+    to_source = plain_share(alignment.T)
+    extended = np.zeros((source + 1, count + 1))
+    extended[:source, :count] = tags
+    extended[source, count] = 1
+    result = np.zeros((target, count + 1))
+    for p in range(target):
+        for i in range(source + 1):
+            result[p] += to_source[p, i] * extended[i]
+    return result
+
+
 def plain_share(matrix: Matrix) -> Matrix:
     """N(Δ(M)), row by row."""
     rows = []
@@ -81,9 +96,17 @@ def problems(draw: st.DrawFn, *, discrete: bool = False, binary: bool = False, s
     return arcs, labels, alignment
 
 
+def test_the_operators_have_a_public_name() -> None:
+    assert subdp.operators.project_arcs is project_arcs
+    assert subdp.operators.project_labels is project_labels
+    assert subdp.project_tags is subdp.operators.project_tags is project_tags
+
+
 @given(problems())
-def test_both_projections_equal_the_plain_sums(problem: Any) -> None:
+def test_all_projections_equal_the_plain_sums(problem: Any) -> None:
     arcs, labels, alignment = problem
+    tags = labels[0]  # [S+1, L]: a distribution for every word
+    np.testing.assert_allclose(project_tags(tags, alignment), plain_tags(tags, alignment), atol=1e-12)
     np.testing.assert_allclose(project_arcs(arcs, alignment), plain_arcs(arcs, alignment), atol=1e-12)
     np.testing.assert_allclose(project_labels(labels, alignment), plain_labels(labels, alignment), atol=1e-12)
 
@@ -102,6 +125,16 @@ def test_proposition_2_projected_labels_are_distributions(problem: Any) -> None:
     projected = project_labels(labels, alignment)
     assert (projected >= 0).all()
     np.testing.assert_allclose(projected.sum(axis=-1), 1, atol=1e-12)
+
+
+@given(problems())
+def test_projected_tags_are_distributions_over_the_values_and_null(problem: Any) -> None:
+    _, labels, alignment = problem
+    projected = project_tags(labels[0], alignment)
+    assert projected.shape == (alignment.shape[1], labels.shape[-1] + 1)
+    assert (projected >= 0).all()
+    np.testing.assert_allclose(projected.sum(axis=-1), 1, atol=1e-12)
+    np.testing.assert_array_equal(projected[:, -1], alignment.sum(axis=0) == 0, "NULL has all of an unaligned word")
 
 
 @given(problems(discrete=True, binary=True, single=True))
@@ -151,6 +184,7 @@ def test_torch_gives_what_numpy_gives(problem: Any) -> None:
     pairs = [
         (project_arcs(arcs, alignment), project_arcs(tensors[0], tensors[2])),
         (project_labels(labels, alignment), project_labels(tensors[1], tensors[2])),
+        (project_tags(labels[0], alignment), project_tags(tensors[1][0], tensors[2])),
         (project_hard(arcs, alignment), project_hard(tensors[0], tensors[2])),
     ]
     for array, tensor in pairs:
@@ -227,6 +261,7 @@ def test_a_padded_batch_gives_what_its_members_give_alone(convert: Any) -> None:
         alignment[b, 0, 0] = 1
     batch_arcs = project_arcs(convert(arcs), convert(alignment))
     batch_labels = project_labels(convert(labels), convert(alignment))
+    batch_tags = project_tags(convert(labels[:, 0]), convert(alignment))
     for b, (s, t) in enumerate(sizes):
         members = arcs[b, : s + 1, : s + 1], labels[b, : s + 1, : s + 1], alignment[b, : s + 1, : t + 1]
         alone = project_arcs(members[0], members[2])
@@ -234,6 +269,8 @@ def test_a_padded_batch_gives_what_its_members_give_alone(convert: Any) -> None:
         np.testing.assert_allclose(batch_arcs[b, : t + 1, -1], alone[:, -1], atol=1e-12)
         alone = project_labels(members[1], members[2])
         np.testing.assert_allclose(batch_labels[b, : t + 1, : t + 1], alone, atol=1e-12)
+        alone = project_tags(members[1][0], members[2])
+        np.testing.assert_allclose(batch_tags[b, : t + 1], alone, atol=1e-12)
 
 
 def test_a_link_that_is_not_one_to_one_is_unknown_to_hard_projection() -> None:
