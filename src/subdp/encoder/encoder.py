@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from subdp.encoder.batch import chunks
 from subdp.encoder.bert import load_bundled
 from subdp.encoder.bundled import FINGERPRINT, bundled_encoder
-from subdp.encoder.pretrained import find_folder, hash_folder, load_folder
+from subdp.encoder.pretrained import find_encoder, hash_folder, load_folder
 from subdp.encoder.threads import side_by_side
 from subdp.support.errors import SubdpError, counted
 
@@ -114,13 +114,13 @@ class Encoder:
         device: str | torch.device | None = None,
         dtype: torch.dtype | None = None,
     ) -> Encoder:
-        """The bundled encoder, a local model folder, or a model by its Hugging Face name (downloaded when needed).
+        """The bundled encoder, a local model folder, a plug-in, or a Hugging Face model (downloaded when needed).
 
         Of an encoder-decoder only the encoder is kept. No code that comes with a model is ever run. By default a GPU is
         used if there is one: CUDA in float16, anything else in float32.
         """
         name = str(name) if name == "bundled" or not Path(name).is_dir() else str(Path(name).resolve())
-        folder, load = (bundled_encoder(), load_bundled) if name == "bundled" else (find_folder(name), load_folder)
+        folder, load = (bundled_encoder(), load_bundled) if name == "bundled" else (find_encoder(name), load_folder)
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
         device = torch.device(device)

@@ -1,6 +1,7 @@
-"""Pretrained encoders of the Hugging Face kind: found, fingerprinted, and loaded without noise or foreign code.
+"""Pretrained Hugging Face models: found, fingerprinted, and loaded without noise or foreign code.
 
-`encode.py` has all but the bundled one from here. Imports torch, and the slow transformers only when it loads one.
+`encoder.py` gets every encoder but the bundled one from here. Imports torch; transformers, an optional dependency that
+is slow to import, only when a model is loaded.
 """
 
 from __future__ import annotations
@@ -10,24 +11,45 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from subdp.support.errors import SubdpError
+from subdp.support.plugins import make, plugins
 
-_ROOT_FILES = ("*.json", "*.model", "*.spm", "*.txt")  # What an encoder is, besides its weights.
+_GROUP = "subdp.encoders"
+_ROOT_FILES = ("*.json", "*.model", "*.spm", "*.txt")  # What a model consists of besides its weights.
+
+
+def require_transformers(model: str) -> None:
+    """Raise an error that says what to install if transformers is missing, before anything is downloaded."""
+    if find_spec("transformers") is None or find_spec("huggingface_hub") is None:
+        raise SubdpError("needs transformers, which is not installed", where=model, hint="pip install 'subdp[hf]'")
+
+
+def find_encoder(name: str) -> Path:
+    """The model folder of an encoder: that folder, a plug-in's, or the local copy of a Hugging Face model."""
+    if Path(name).is_dir() or name not in plugins(_GROUP):
+        return find_folder(name)
+    folder = make(_GROUP, name)
+    if not isinstance(folder, str | Path) or not Path(folder).is_dir():
+        hint = "its entry point must name a function without arguments that returns the path of a model folder"
+        raise SubdpError(f"the encoder plug-in {name!r} returned {folder!r}, which is not a folder", hint=hint)
+    return find_folder(str(folder))
 
 
 def find_folder(name: str) -> Path:
-    """The folder of that path, or the local copy of the model of that name, fetched if needed and possible."""
+    """The folder of that path, or the local copy of the Hugging Face model of that name, downloaded if necessary."""
+    require_transformers(name)
     if Path(name).is_dir():
         return Path(name)
     from huggingface_hub import snapshot_download
 
-    reason = f"no folder and no encoder of the name {name} to be had"
-    hint = "name a model folder, a Hugging Face model (the first time with a network), or bundled"
+    reason = f"no folder or model named {name} was found"
+    hint = "give a model folder or the name of a Hugging Face model, which needs a network the first time"
     try:
         patterns = [*_ROOT_FILES, "*.safetensors"]
         folder = Path(snapshot_download(name, allow_patterns=patterns, ignore_patterns=["*/*"]))
@@ -43,7 +65,7 @@ def _weights(folder: Path) -> str:
 
 
 def hash_folder(folder: Path) -> str:
-    """A hash of configuration, weights and tokenizer, whatever the folder's name and the files' dates."""
+    """A hash of configuration, weights and tokenizer; the folder's name and the files' dates do not matter."""
     files = [file for pattern in (*_ROOT_FILES, _weights(folder)) for file in folder.glob(pattern)]
     digest = hashlib.sha256()
     for file in sorted(files):
@@ -56,7 +78,7 @@ def hash_folder(folder: Path) -> str:
 
 
 def load_folder(folder: Path, dtype: torch.dtype) -> tuple[Any, Any]:
-    """The model (of an encoder-decoder, the encoder) and the tokenizer; every weight must be in the folder."""
+    """The model (only the encoder of an encoder-decoder) and its tokenizer; no weight may be missing."""
     from transformers import AutoModel, AutoTokenizer
 
     local = {"local_files_only": True, "trust_remote_code": False}
@@ -64,7 +86,7 @@ def load_folder(folder: Path, dtype: torch.dtype) -> tuple[Any, Any]:
         with silence():
             tokenizer = AutoTokenizer.from_pretrained(folder, **local)
             model, report = AutoModel.from_pretrained(folder, dtype=dtype, output_loading_info=True, **local)
-    except Exception as error:  # Loading code is vast, and whatever it raises means the same to the user.
+    except Exception as error:  # Many kinds of errors, which all mean the same to the user.
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise SubdpError(f"this model cannot be loaded: {reason}", where=str(folder)) from error
     missing = sorted(name for name in report["missing_keys"] if "pooler" not in name and "decoder" not in name)
@@ -75,7 +97,7 @@ def load_folder(folder: Path, dtype: torch.dtype) -> tuple[Any, Any]:
 
 @contextmanager
 def silence() -> Iterator[None]:
-    """No progress bars, reports and warnings while a model loads: what matters of them is checked."""
+    """Suppress transformers' progress bars, reports and warnings while a model loads: what matters is checked."""
     from transformers.utils import logging as chatter
 
     level, bars = chatter.get_verbosity(), chatter.is_progress_bar_enabled()

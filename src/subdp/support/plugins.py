@@ -5,12 +5,20 @@ A package offers one by declaring it, for example for a tokenizer called `jieba`
     [project.entry-points."subdp.tokenizers"]
     jieba = "my_package:words"
 
-Standard library only; nothing is imported from a plug-in before it is asked for by name.
+What an entry point names in each group:
+
+* `subdp.encoders`: a function without arguments that returns the path of a model folder;
+* `subdp.aligners`: a class or function called as `make(encoder, one_to_one=…)` that returns a `subdp.Aligner`;
+* `subdp.translators`: a class or function called with two language codes that returns a `Translator`;
+* `subdp.tokenizers`: a function from the text of a sentence to its words.
+
+Standard library only; a plug-in is not imported before it is asked for by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from subdp.support.errors import SubdpError
@@ -19,13 +27,13 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUPS = ("subdp.encoders", "subdp.aligners", "subdp.translators", "subdp.tokenizers")
-"""The entry-point groups in which this package looks."""
+"""The entry-point groups that are searched."""
 
 
 def plugins(group: str) -> dict[str, EntryPoint]:
-    """What the installed packages offer in a group, by name, in alphabetical order.
+    """The plug-ins of a group that are installed, by name, in alphabetical order.
 
-    Two packages that offer the same name are an error: which of them was meant cannot be known.
+    Two packages that offer the same name are an error, because there is no telling which one was meant.
     """
     from importlib.metadata import entry_points  # it takes a moment to import, and `subdp --help` asks for no plug-ins
 
@@ -36,7 +44,7 @@ def plugins(group: str) -> dict[str, EntryPoint]:
         twin = found.setdefault(entry.name, entry)
         if twin.value != entry.value:
             raise SubdpError(
-                f"two packages offer {entry.name!r} in {group}: {_package(twin)} and {_package(entry)}",
+                f"two packages offer {entry.name!r} in {group}: {package_of(twin)} and {package_of(entry)}",
                 hint="uninstall one of them",
             )
     return found
@@ -45,21 +53,41 @@ def plugins(group: str) -> dict[str, EntryPoint]:
 def load(group: str, name: str, *, built_in: Iterable[str] = ()) -> Any:
     """The object that a plug-in's entry point names; `built_in` are the names to list beside the plug-ins' own."""
     found = plugins(group)
-    kind = group.removeprefix("subdp.").removesuffix("s")
     if name not in found:
         available = ", ".join([*built_in, *found]) or "none"
         raise SubdpError(
-            f"no {kind} is called {name!r}",
+            f"no {_kind(group)} is called {name!r}",
             hint=f"available: {available}; a package adds one with an entry point in the group {group}",
         )
-    try:
+    with _one_sentence(group, found[name], "cannot be loaded"):
         return found[name].load()
-    except Exception as error:  # a plug-in is other people's code: whatever it raises is said in one sentence
+
+
+def make(group: str, name: str, *arguments: Any, built_in: Iterable[str] = (), **options: Any) -> Any:
+    """What a plug-in's entry point returns when it is called with these arguments."""
+    call = load(group, name, built_in=built_in)
+    with _one_sentence(group, plugins(group)[name], "failed"):
+        return call(*arguments, **options)
+
+
+@contextmanager
+def _one_sentence(group: str, entry: EntryPoint, what: str) -> Iterator[None]:
+    """A plug-in is other people's code: whatever it raises becomes an error that names its package."""
+    try:
+        yield
+    except SubdpError:
+        raise
+    except Exception as error:
         raise SubdpError(
-            f"the {kind} {name!r} of {_package(found[name])} cannot be loaded: {type(error).__name__}: {error}",
+            f"the {_kind(group)} {entry.name!r} of {package_of(entry)} {what}: {type(error).__name__}: {error}",
             hint="reinstall or upgrade that package",
         ) from error
 
 
-def _package(entry: EntryPoint) -> str:
+def _kind(group: str) -> str:
+    return group.removeprefix("subdp.").removesuffix("s")
+
+
+def package_of(entry: EntryPoint) -> str:
+    """The name and version of the package that brings a plug-in."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
