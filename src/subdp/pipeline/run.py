@@ -78,7 +78,7 @@ class Run:
 
     def config(self) -> str:
         """All that the run was asked for, as a file that asks for it again."""
-        versions = ", ".join(f"{name} {version(name)}" for name in ("subdp", "torch", "transformers", "numpy"))
+        versions = ", ".join(f"{name} {version(name)}" for name in ("subdp", "torch", "numpy"))
         head = f"# Made with {versions}, Python {platform.python_version()}; inputs by hash: stages/*/manifest.json\n"
         return "\n".join([head, self.options.as_toml(), self.settings.as_toml()])
 
