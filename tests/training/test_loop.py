@@ -159,6 +159,8 @@ from pathlib import Path
 import torch
 from subdp.encoder.encoder import Encoder
 from tests.training.test_loop import train
+
+pytestmark = pytest.mark.trains
 torch.set_num_threads(1)
 print("ready", flush=True)
 train(Encoder.load(sys.argv[1]), Path(sys.argv[2]), epochs=12).save(sys.argv[3])

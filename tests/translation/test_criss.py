@@ -100,7 +100,7 @@ def test_every_weight_lands_where_it_computes_the_same(
         "decoder_input_ids": torch.tensor([[2, 36], [2, 37]]),
     }
     with torch.inference_mode():
-        torch.testing.assert_close(found(**inputs).logits, expected(**inputs).logits, rtol=0, atol=1e-6)
+        torch.testing.assert_close(found(**inputs).logits, expected(**inputs).logits, rtol=0, atol=1e-5)
     assert found.config.max_position_embeddings == POSITIONS
     assert found.model.encoder.embed_positions.weight.shape[0] == POSITIONS + 2
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
@@ -170,7 +170,7 @@ class Evil:
 
 def test_a_checkpoint_never_runs_code(checkpoint: Callable[..., Path], tmp_path: Path) -> None:
     folder = checkpoint(extra_state=Evil(tmp_path / "proof"))
-    with pytest.raises(SubdpError, match=r"criss\.3rd\.pt: holds more than weights .*which could be code, is not read"):
+    with pytest.raises(SubdpError, match=r"criss\.3rd\.pt: holds more than weights .* run code and is not loaded"):
         convert(folder, tmp_path / "model")
     assert not (tmp_path / "proof").exists()
     assert not (tmp_path / "model").exists()
@@ -232,13 +232,13 @@ def test_a_file_that_is_no_checkpoint_is_told(checkpoint: Callable[..., Path], t
     with pytest.raises(SubdpError, match=r"criss\.3rd\.pt: "):
         convert(folder, out)
     torch.save([1], folder / "criss.3rd.pt")
-    with pytest.raises(SubdpError, match="no weights called 'model'"):
+    with pytest.raises(SubdpError, match="it has no entry 'model'"):
         convert(folder, out)
     (folder / "criss.1st.pt").touch()
-    with pytest.raises(SubdpError, match=r"not one checkpoint but 2: criss\.1st\.pt, criss\.3rd\.pt"):
+    with pytest.raises(SubdpError, match=r"holds 2 checkpoints instead of one: criss\.1st\.pt, criss\.3rd\.pt"):
         convert(folder, out)
     with pytest.raises(SubdpError, match="no such file"):
         convert(folder / "criss.2nd.pt", out)
     out.mkdir()
-    with pytest.raises(SubdpError, match="is there already"):
+    with pytest.raises(SubdpError, match="exists already"):
         convert(folder / "criss.3rd.pt", out)

@@ -120,7 +120,7 @@ def test_what_another_translator_began_is_not_gone_on_with(text: Path, tmp_path:
     output = tmp_path / "out.tsv"
     with pytest.raises(KeyboardInterrupt):
         translate(str(text), str(output), Upper(breaks_at="three"), batch=1)
-    with pytest.raises(SubdpError, match=r"out\.tsv\.part: holds what another translator has done"):
+    with pytest.raises(SubdpError, match=r"out\.tsv\.part: was made by another translator"):
         translate(str(text), str(output), Command("cat"))
     (tmp_path / "out.tsv.part").write_text('{"translator": "upper"}\nnonsense\n')
     with pytest.raises(SubdpError, match="damaged"):
@@ -129,7 +129,7 @@ def test_what_another_translator_began_is_not_gone_on_with(text: Path, tmp_path:
 
 def test_another_number_of_lines_is_an_error_and_nothing_is_lost(text: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.tsv"
-    with pytest.raises(SubdpError, match=r"sed /two/d: 0 lines came back for 1 .*before are kept"):
+    with pytest.raises(SubdpError, match=r"sed /two/d: returned 0 lines for 1 sentence .*earlier batches are saved"):
         translate(str(text), str(output), Command("sed /two/d"), batch=1)
     assert not output.exists()
     assert "one" in (tmp_path / "out.tsv.part").read_text()
@@ -224,7 +224,7 @@ def test_what_apertium_says_of_a_failure_is_passed_on(fake_apertium: Path) -> No
     with pytest.raises(SubdpError, match="apertium failed: Error: no locale"):
         apertium.translate(["one"])
     fake_apertium.write_text("#!/bin/sh\ngrep .\n")
-    with pytest.raises(SubdpError, match="ran sentences together"):
+    with pytest.raises(SubdpError, match="merged sentences"):
         apertium.translate(["one", "two"])
 
 
@@ -268,7 +268,7 @@ def test_a_package_brings_a_translator(tmp_path: Path, monkeypatch: pytest.Monke
         find_translator("nothing", "en", "es")
     with pytest.raises(SubdpError, match=r"no translator is called 'google' \(available: apertium, transformers:NAME"):
         find_translator("google", "en", "es")
-    with pytest.raises(SubdpError, match="beams and device are not for reverse"):
+    with pytest.raises(SubdpError, match="reverse takes no beams or device"):
         find_translator("reverse", "en", "es", beams=3)
 
 
@@ -439,7 +439,7 @@ def test_a_model_for_one_pair_is_not_used_for_another(model_folder: Callable[[st
     model = ModelTranslator(str(model_folder("opus")), "en", "de", beams=1)
     model.tokenizer.source_lang, model.tokenizer.target_lang = "eng", "de"
     model._check_pair("en", "deu")
-    with pytest.raises(SubdpError, match="this model's target is de, not fr"):
+    with pytest.raises(SubdpError, match="this model's target language is de, not fr"):
         model._check_pair("en", "fr")
 
 
@@ -448,7 +448,7 @@ def test_what_is_no_translation_model_is_told(
 ) -> None:
     from subdp.translation.models import ModelTranslator
 
-    with pytest.raises(SubdpError, match="bert is no translation model"):
+    with pytest.raises(SubdpError, match="bert is not a translation model"):
         ModelTranslator(str(tiny_folder), "en", "de")
     broken = tmp_path / "broken"
     shutil.copytree(model_folder("m2m100"), broken)

@@ -1,4 +1,4 @@
-"""What an aligner is: anything that gives an alignment for every sentence pair, and is known by a fingerprint."""
+"""The interface of an aligner: it returns an alignment for every sentence pair and has a fingerprint."""
 
 from __future__ import annotations
 
@@ -10,26 +10,29 @@ from subdp.corpus.bitext import Bitext, Pair
 
 
 class Aligner(ABC):
-    """Aligns sentence pairs. What it says of a pair depends on the pair alone, not on those it is asked with.
+    """Aligns sentence pairs. The alignment of a pair depends on that pair alone, not on the others in the batch.
 
-    A plug-in's entry point names a class or function that is called as `make(encoder, one_to_one=…)` and gives one.
+    A plug-in's entry point names a class or function that is called as `make(encoder, one_to_one=…)` and returns one.
     """
 
     reads_vectors: bool = False
-    """Whether it reads what the encoder says of both sides: then that is computed for all pairs first."""
+    """Whether it uses the encoder's vectors of both sides, which are then computed for all pairs first."""
 
     reads_lines: bool = False
-    """Whether its links were made beforehand, for the words of each line as the bitext has them."""
+    """Whether its links exist already, for the words of each line exactly as the bitext has them."""
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """Names all that its links depend on: what was made with one aligner never passes for another's."""
+        """Identifies everything that its links depend on, so that results of different aligners are never mixed up."""
 
     @abstractmethod
     def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
         """One alignment for each pair, in order."""
 
     def prepared(self, bitext: Bitext) -> Bitext:
-        """A whole bitext as `align` wants its pairs, which are asked for in parts; an error if it cannot be aligned."""
+        """The whole bitext in the form that `align` expects; called once, before any part of it is aligned.
+
+        Raises an error if the bitext cannot be aligned.
+        """
         return bitext

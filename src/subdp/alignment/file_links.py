@@ -1,4 +1,4 @@
-"""Links made elsewhere (fast_align, eflomal, awesome-align …): a Pharaoh file with a line for each pair."""
+"""Links from another program (fast_align, eflomal, awesome-align …): a Pharaoh file with one line per pair."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from subdp.support.files import Source, name_of, read_bytes
 
 
 class FileAligner(Aligner):
-    """Reads alignments from a file by the lines that the pairs were read from; `one_to_one` drops all others."""
+    """Looks alignments up in a file by the line that each pair was read from; `one_to_one` keeps only those links."""
 
     reads_lines = True
 
@@ -35,14 +35,14 @@ class FileAligner(Aligner):
 
     @cached_property
     def alignments(self) -> list[Alignment]:
-        """Those of all lines."""
+        """The alignments of all lines."""
         return list(read_alignments(self.path))
 
     def prepared(self, bitext: Bitext) -> Bitext:
-        """The bitext with the line of every pair.
+        """The bitext with a line number for every pair.
 
-        Pairs that know the lines they were read from keep them, so that pairs which a filter dropped do no harm.
-        Otherwise the file must have just as many lines as there are pairs.
+        Pairs that have line numbers keep them, so that links still match after filters have dropped some pairs.
+        Otherwise the file must have exactly as many lines as there are pairs.
         """
         numbers, there = line_numbers(bitext), len(self.alignments)
         if numbers is not None and (not numbers or numbers[-1] <= there):
@@ -67,7 +67,7 @@ class FileAligner(Aligner):
             yield alignment.one_to_one() if self.one_to_one else alignment
 
 
-_ONE_LINE = "the file needs one line for each pair, in the same order; an empty one where nothing is linked"
+_ONE_LINE = "the file needs one line for each pair, in the same order; leave a line empty where nothing is linked"
 
 
 def _again(path: Source, one_to_one: bool) -> FileAligner:
@@ -75,14 +75,14 @@ def _again(path: Source, one_to_one: bool) -> FileAligner:
 
 
 def line_numbers(pairs: Sequence[Pair]) -> list[int] | None:
-    """The lines that pairs were read from, if they know them and were read in order from one file."""
+    """The line numbers of pairs that were read in order from one file, or None if any is unknown."""
     numbers = [pair.line for pair in pairs if pair.line is not None]
     known = len(numbers) == len(pairs) and all(before < after for before, after in pairwise(numbers))
     return numbers if known else None
 
 
 def by_line(bitext: Bitext, alignments: Iterable[Alignment]) -> Iterator[Alignment]:
-    """The alignments of pairs with an empty one for every line of their file that gave no pair: line N stays line N."""
+    """Alignments by line: an empty one for every line of the bitext without a pair, so that line N stays line N."""
     numbers = line_numbers(bitext)
     if numbers is None:
         yield from alignments

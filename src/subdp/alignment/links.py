@@ -1,4 +1,4 @@
-"""Word alignment as a value: which source word corresponds to which target word, how surely, and how it fits gold.
+"""Word alignments: which source word is linked to which target word, with what weight, and scores against gold.
 
 Links count words from 0, source first, as Pharaoh files do. Numpy only; the aligners that make alignments from
 sentence vectors are in `similarity`.
@@ -26,8 +26,8 @@ _LINK = re.compile(r"(\d+)([-?p])(\d+)(?::((?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)
 class Alignment:
     """Links between the words of a sentence and of its translation.
 
-    `links` are (source, target), from 0, sorted; `weights` says how strong each is (1 for a plain link). `possible`
-    holds the links that a gold alignment allows but does not ask for.
+    `links` are (source, target), from 0, sorted; `weights` has the weight of each (1 for a plain link). `possible`
+    holds the possible links of a gold alignment, which are allowed but not required; `links` are its sure ones.
     """
 
     links: tuple[Link, ...]
@@ -43,7 +43,7 @@ class Alignment:
         for (source, target), weight in zip(self.links, self.weights, strict=True):
             if not (math.isfinite(weight) and weight > 0):
                 reason = f"link {source}-{target} has weight {weight}"
-                raise SubdpError(reason, where="<alignment>", hint="a weight is a number above 0; leave the link out")
+                raise SubdpError(reason, where="<alignment>", hint="weights are above 0; omit a link of no weight")
         if any(a >= b for a, b in zip(self.links, self.links[1:], strict=False)):
             raise SubdpError("links are not sorted and distinct", where="<alignment>", hint="use Alignment.of")
 
@@ -51,7 +51,7 @@ class Alignment:
     def of(
         cls, pairs: Iterable[Link], *, weights: Iterable[float] | None = None, possible: Iterable[Link] = ()
     ) -> Alignment:
-        """An alignment from (source, target) pairs counted from 0, in any order; a pair said twice counts once."""
+        """An alignment from (source, target) pairs counted from 0, in any order; duplicates count once."""
         links = [(int(source), int(target)) for source, target in pairs]
         strengths = [1.0] * len(links) if weights is None else [float(weight) for weight in weights]
         if len(links) != len(strengths):
@@ -84,13 +84,13 @@ class Alignment:
             elif match[4] is None:
                 possible.append(link)
             else:
-                hint = f"write {match[1]}?{match[3]}, or {match[1]}-{match[3]}:{match[4]} for a link that counts"
+                hint = f"write {match[1]}?{match[3]}, or {match[1]}-{match[3]}:{match[4]} for a sure link"
                 raise SubdpError(f"the possible link {item!r} has a weight", where="<alignment>", hint=hint)
         return cls.of(links, weights=weights, possible=possible)
 
     @classmethod
     def from_matrix(cls, matrix: npt.ArrayLike) -> Alignment:
-        """An alignment from a matrix of weights; 0 is no link.
+        """An alignment from a matrix of weights; 0 means no link.
 
         Shape: matrix [S, T], source words by target words, without ROOT.
         """
@@ -132,7 +132,7 @@ class Alignment:
         )
 
     def transpose(self) -> Alignment:
-        """The same links with source and target exchanged."""
+        """The same links with source and target swapped."""
         pairs = [(target, source) for source, target in self.links]
         return Alignment.of(pairs, weights=self.weights, possible=[(j, i) for i, j in self.possible])
 
@@ -157,7 +157,7 @@ def read_alignments(source: Source) -> Iterator[Alignment]:
 
 
 def write_alignments(alignments: Iterable[Alignment], file: Source) -> None:
-    """Write a Pharaoh file, one alignment a line; all or nothing for a path."""
+    """Write a Pharaoh file, one alignment per line; a path is written completely or not at all."""
     with open_text_output(file) as write:
         for alignment in alignments:
             write(f"{alignment}\n")
@@ -165,7 +165,7 @@ def write_alignments(alignments: Iterable[Alignment], file: Source) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AlignmentScores:
-    """How well links fit gold: precision against sure and possible links, recall against sure ones, in 0..1."""
+    """Scores against gold, in 0..1: precision on sure and possible links, recall on sure ones, alignment error rate."""
 
     precision: float
     recall: float
@@ -179,7 +179,7 @@ class AlignmentScores:
         return 2 * self.precision * self.recall / total if total else 0.0
 
     def as_dict(self) -> dict[str, float]:
-        """The figures by name, for JSON."""
+        """The scores by name, for JSON."""
         return {"precision": self.precision, "recall": self.recall, "f1": self.f1, "aer": self.aer, "links": self.links}
 
     def __str__(self) -> str:
@@ -189,11 +189,10 @@ class AlignmentScores:
 def score_alignments(
     gold: Sequence[Alignment], system: Sequence[Alignment], *, within_gold_words: bool = False
 ) -> AlignmentScores:
-    """Och and Ney's measures: with A the system's links, S the sure and P the sure and possible ones,
+    """Och and Ney's measures. With A the system's links, S the sure gold links and P the sure and possible ones:
     precision |A∩P|/|A|, recall |A∩S|/|S|, AER 1 − (|A∩S| + |A∩P|)/(|A| + |S|).
 
-    `within_gold_words` counts only links whose two words both have a gold link, for gold that covers content words
-    alone.
+    `within_gold_words` counts only links between words that have a gold link, for gold that covers content words only.
     """
     if len(gold) != len(system):
         raise SubdpError(f"{counted(len(gold), 'gold alignment')} but {len(system)} to score", where="<alignment>")

@@ -1,4 +1,4 @@
-"""SimAlign's family of word aligners (Jalili Sabet et al. 2020): links read off a matrix of cosine similarities.
+"""Word aligners after SimAlign (Jalili Sabet et al. 2020): links from a matrix of cosine similarities.
 
 The functions on matrices are plain numpy; `SimilarityAligner` runs an encoder over sentence pairs and applies one of
 them. Links are found between subwords (or words) and reduced to words, which is where many-to-one links come from.
@@ -31,13 +31,13 @@ Weights = Literal["binary", "count", "similarity"]
 
 DEFAULT_METHOD: Method = "argmax"
 DEFAULT_LAYER = 7
-# Pairs encoded together, a part of a shard of silver: a projection that goes on with its next shard then aligns the
-# same sentences together as one that was not interrupted, and so to the last bit alike.
+# Pairs encoded together. It divides a shard of silver, so that a resumed projection encodes the same sentences together
+# as an uninterrupted one, and gets the same bits.
 _BLOCK = 256
 
 
 def cosine(source: Floats, target: Floats) -> Floats:
-    """Cosine similarities, moved from −1..1 to 0..1 so that a discount lowers every one of them.
+    """Cosine similarities, rescaled from −1..1 to 0..1 so that a discount lowers every one of them.
 
     *Shape:* source [m, d], target [n, d] → [m, n].
     """
@@ -57,14 +57,14 @@ def reverse(similarity: Floats) -> Links:
 
 
 def argmax(similarity: Floats) -> Links:
-    """Links that are the best of their row and of their column. *Shape:* [m, n] → the same."""
+    """Mutual argmax: links that are the best of their row and of their column. *Shape:* [m, n] → the same."""
     return forward(similarity) & reverse(similarity)
 
 
 def itermax(similarity: Floats) -> Links:
-    """Mutual argmax, then once more with what is left: free with free counts in full, free with linked at a discount.
+    """Mutual argmax, then a second round for unlinked units, in which links to an already linked unit are discounted.
 
-    As in the original there is no second round for a side of one or two units, or without a free unit on each side.
+    As in SimAlign, there is no second round if a side has at most two units or no unlinked one.
 
     *Shape:* [m, n] → the same.
     """
@@ -108,13 +108,13 @@ def _one_hot(index: npt.NDArray[np.integer], size: int) -> Links:
 
 @dataclass(frozen=True)
 class SimilarityAligner(Aligner):
-    """Aligns by the similarity of one layer's vectors; the defaults are what measures best with the bundled encoder.
+    """Aligns by the similarity of one layer's vectors; the defaults work best with the bundled encoder.
 
-    Without a `layer` it is the best one of the bundled encoder, or as deep a one in an encoder of another depth.
-    `level` says what is linked: subwords, whose words are linked then, or words (the mean of their subwords).
-    `weights` says what a word link weighs: 1, how many subword links it has, or the sum of their similarities.
-    Links less similar than `null` (0..1) are left out; `one_to_one` leaves out every link whose word has another.
-    With a `store` that has the layer, its vectors are used (in half precision) and the encoder does not run again.
+    The default `layer` is the best one of the bundled encoder, or the one at the same relative depth in another.
+    `level` is what is linked: subwords, whose links are then reduced to words, or words (the mean of their subwords).
+    `weights` is the weight of a word link: 1, the number of its subword links, or the sum of their similarities.
+    Links with a similarity below `null` (0..1) are dropped; `one_to_one` keeps one-to-one links only. With a `store`
+    that has the layer, the stored vectors (in half precision) are used and the encoder does not run again.
     """
 
     encoder: Encoder
@@ -130,7 +130,7 @@ class SimilarityAligner(Aligner):
 
     @property
     def fingerprint(self) -> str:
-        """The encoder's, and all settings."""
+        """The encoder's fingerprint and all settings."""
         return repr(self)
 
     def __post_init__(self) -> None:
@@ -139,12 +139,12 @@ class SimilarityAligner(Aligner):
                 reason = f"there is no alignment {name} {getattr(self, name)!r}"
                 raise SubdpError(reason, hint=f"choose {', '.join(get_args(choices))}")
         if not 0 <= self.null <= 1:
-            raise SubdpError(f"the least similarity of a link is between 0 and 1, not {self.null}")
+            raise SubdpError(f"the similarity threshold must be between 0 and 1, not {self.null}")
         if self.layer is not None:
             self.encoder.check_layers([self.layer])
 
     def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
-        """One alignment for each pair, as a stream; with a store, what it lacks of all pairs is added to it first."""
+        """One alignment for each pair, as a stream; with a store, sentences that it lacks are added to it first."""
         layer = default_layer(self.encoder.layers) if self.layer is None else self.layer
         stored = self.store is not None and layer in self.store.layers
         stream = iter(pairs)
@@ -159,7 +159,7 @@ class SimilarityAligner(Aligner):
                 yield self.link(source, target)
 
     def link(self, source: Encoded, target: Encoded) -> Alignment:
-        """The alignment of two encoded sentences that hold one layer each."""
+        """The alignment of two sentences, each encoded at a single layer."""
         (source_vectors, source_words), (target_vectors, target_words) = self._units(source), self._units(target)
         similarity = cosine(source_vectors, target_vectors)
         rows, columns = np.nonzero(METHODS[self.method](similarity) & (similarity >= self.null))
@@ -170,7 +170,7 @@ class SimilarityAligner(Aligner):
         return alignment.one_to_one() if self.one_to_one else alignment
 
     def _units(self, side: Encoded) -> tuple[Floats, npt.NDArray[np.integer]]:
-        """What is linked, and the word that each unit belongs to. *Shape:* [units, hidden], [units]."""
+        """The units to link, and the word that each belongs to. *Shape:* [units, hidden], [units]."""
         (vectors,) = side.vectors.astype(np.float32)
         if self.level == "subword":
             return vectors, side.owners
@@ -179,5 +179,5 @@ class SimilarityAligner(Aligner):
 
 
 def default_layer(layers: int) -> int:
-    """The layer to align with in an encoder of so many layers: as deep as the best one of the bundled encoder's 12."""
+    """The layer to align with in an encoder with this many: the same relative depth as layer 7 of the bundled 12."""
     return round(DEFAULT_LAYER / 12 * layers)

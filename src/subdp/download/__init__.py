@@ -1,1 +1,1 @@
-"""Data that others publish, fetched and checked. No torch."""
+"""Downloading and checking published data. No torch."""

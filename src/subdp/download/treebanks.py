@@ -1,10 +1,10 @@
-"""Official treebanks of Universal Dependencies: fetched from their repositories, or copied from a folder, and checked.
+"""Official Universal Dependencies treebanks: downloaded from their repositories, or copied from a folder, and checked.
 
     for treebank in fetch_treebanks(["en_ewt", "de_gsd"], Path("data/ud"), release="2.2"):
         print(treebank)              # data/ud/UD_English-EWT: 16,622 sentences (train 12,543, dev 2,002, test 2,077)
 
-`subdp experiment --data data` then finds them. What is there already is kept, so that an interrupted call goes on where
-it stopped. Imports no torch.
+`subdp experiment --data data` then finds them. Existing files are kept, so that an interrupted call can be resumed.
+Imports no torch.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ PAPER_RELEASE = "2.2"
 SPLITS = ("train", "dev", "test")
 LICENCE, RELEASE = "LICENSE.txt", "RELEASE.txt"
 
-_SECONDS = 30.0  # without a byte from the server before it is given up
+_SECONDS = 30.0  # without a byte from the server before giving up
 _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedTreebank:
-    """A treebank on disk: how many sentences each split has, which splits were there already, what else to know."""
+    """A treebank on disk: the sentences in each split, the splits that existed already, and notes for the user."""
 
     folder: Path
     sentences: dict[str, int]
@@ -46,7 +46,7 @@ class FetchedTreebank:
     notes: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as JSON can hold it."""
+        """The same values, for JSON."""
         return {
             "folder": str(self.folder),
             "sentences": self.sentences,
@@ -57,7 +57,7 @@ class FetchedTreebank:
     def __str__(self) -> str:
         counts = ", ".join(f"{split} {count:,}" for split, count in self.sentences.items())
         line = f"{self.folder}: {counted(sum(self.sentences.values()), 'sentence')} ({counts})"
-        kept = [f"{', '.join(self.kept)} there already"] if self.kept else []
+        kept = [f"{', '.join(self.kept)} already there"] if self.kept else []
         return "; ".join([line, *kept, *self.notes])
 
 
@@ -69,17 +69,17 @@ def fetch_treebanks(
     url: str = UD_URL,
     source: Path | None = None,
 ) -> Iterator[FetchedTreebank]:
-    """Bring treebanks into `output`, one by one: from the web, or from a folder `source` that holds `UD_*` folders.
+    """Download treebanks into `output` one by one, or copy them from a folder `source` that holds `UD_*` folders.
 
-    A file appears under its name only when it is whole and reads as CoNLL-U. A split that a treebank does not have is
-    no error; a treebank without any is. `release` is 2.2, the paper's, where nothing is said.
+    A file gets its name only once it is complete and valid CoNLL-U. A missing split is not an error; a treebank with
+    no split at all is. The default `release` is 2.2, the paper's.
     """
     if release is not None and not re.fullmatch(r"\d+\.\d+", release):
         raise SubdpError(f"{release!r} is not a release", hint="releases look like 2.2 or 2.15")
     if source is not None and not source.is_dir():
-        raise SubdpError("no such folder", where=str(source), hint="name the folder that holds UD_* folders")
+        raise SubdpError("no such folder", where=str(source), hint="give the folder that holds the UD_* folders")
     if not url.startswith(("http://", "https://")):
-        raise SubdpError(f"{url!r} is not a web address", hint="it begins with https://; --from takes a folder")
+        raise SubdpError(f"{url!r} is not a URL", hint="URLs start with https://; use --from for a folder")
     treebanks = dict.fromkeys(map(find_treebank, names))
     if source is None:
         tag = release or PAPER_RELEASE
@@ -93,15 +93,15 @@ def fetch_treebanks(
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """Where the files of one treebank come from: a folder or a web address, and its release where that is known."""
+    """Where the files of one treebank come from: a folder or URL, and the release if it is known."""
 
     place: str
     release: str | None
 
     def copy(self, file: str, to: IO[bytes]) -> bool:
-        """Copy a file; whether there is one."""
+        """Copy a file; False if there is none."""
         place = f"{self.place}/{file}"
-        if "://" in place:  # which no path has
+        if "://" in place:  # no path has that
             return _download(place, to)
         path = Path(place)
         if path.is_file():
@@ -118,7 +118,7 @@ def _folder_origin(folder: Path, release: str | None) -> _Origin:
 
 
 def _download(place: str, to: IO[bytes]) -> bool:
-    """Copy a file from the web; whether there is one. Every other answer, or none, is an error."""
+    """Download a file; False if the server has none. Any other failure is an error."""
     try:
         with urlopen(place, timeout=_SECONDS) as answer:
             _pour(answer, to, answer.length, place)
@@ -127,17 +127,17 @@ def _download(place: str, to: IO[bytes]) -> bool:
         with error:
             if error.code == 404:
                 return False
-            reason = f"the server answers {error.code} {error.reason}"
+            reason = f"the server answered {error.code} {error.reason}"
         raise SubdpError(reason, where=place, hint="try again later") from None
     except (OSError, HTTPException) as error:
         cause = error.reason if isinstance(error, URLError) else error
         reason = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
-        hint = "try again, or copy from a folder that holds UD_* folders with --from DIR"
-        raise SubdpError(f"cannot be fetched: {reason}", where=place, hint=hint) from None
+        hint = "try again, or use --from DIR to copy from a folder that holds UD_* folders"
+        raise SubdpError(f"cannot be downloaded: {reason}", where=place, hint=hint) from None
 
 
 def _pour(stream: Any, to: IO[bytes], size: int | None, place: str) -> None:
-    """Copy a stream whose size may be known, with a progress bar."""
+    """Copy a stream with a progress bar; `size` is None if unknown."""
     done = 0
     with progress(place.rpartition("/")[2], None if size is None else size // 1000, "kB") as advance:
         while chunk := stream.read(_CHUNK):
@@ -145,14 +145,14 @@ def _pour(stream: Any, to: IO[bytes], size: int | None, place: str) -> None:
             done += len(chunk)
             advance(len(chunk) / 1000)
     if size is not None and done != size:
-        raise SubdpError(f"only {done:,} of {size:,} bytes came", where=place, hint="try again")
+        raise SubdpError(f"only {done:,} of {size:,} bytes arrived", where=place, hint="try again")
 
 
 def _fetch(origin: _Origin, treebank: TreebankName, folder: Path) -> FetchedTreebank:
-    """All splits of one treebank that are not there yet, and its licence."""
+    """Fetch the missing splits of one treebank, and its licence."""
     noted = _read_note(folder)
     if noted.release is not None and origin.release not in (None, noted.release):
-        hint = "choose another folder with --output, or remove this one"
+        hint = "choose another folder with --output, or delete this one"
         raise SubdpError(f"this is release {noted.release}, not {origin.release}", where=str(folder), hint=hint)
     files = {split: folder / f"{treebank.code}-ud-{split}.conllu" for split in SPLITS}
     kept = {split: content for split, file in files.items() if (content := _content_of(file))}
@@ -163,28 +163,26 @@ def _fetch(origin: _Origin, treebank: TreebankName, folder: Path) -> FetchedTree
                 found[split] = content
         if not found:
             where = f"{origin.place}/{treebank.code}-ud-test.conllu"
-            raise SubdpError("no such treebank: neither train, dev nor test is there", where=where, hint=_ADVICE)
+            raise SubdpError("no such treebank: it has no train, dev or test file", where=where, hint=_ADVICE)
         _fetch_licence(origin, folder)
         if (release := _read_note(folder).release) is not None:
             _write_note(folder, release, found)
     bare = [split for split, content in found.items() if not content.has_words]
     notes = {
         f"no {', '.join(split for split in SPLITS if split not in found)}": len(found) < len(SPLITS),
-        "of which release is not known": bool(kept) and noted.release is None,
-        f"{', '.join(bare)} without words, which the licence of the text keeps back": bool(bare),
+        "release unknown": bool(kept) and noted.release is None,
+        f"{', '.join(bare)} without words, which the licence of the text does not allow to distribute": bool(bare),
         f"no {LICENCE}": not (folder / LICENCE).exists(),
     }
     counts = {split: found[split].sentences for split in SPLITS if split in found}
     return FetchedTreebank(folder, counts, tuple(kept), tuple(note for note, holds in notes.items() if holds))
 
 
-_ADVICE = (
-    "is it part of the release? where a name is spelt otherwise than expected, give the full one, as UD_English-EWT"
-)
+_ADVICE = "is it part of this release? if its name has an unusual spelling, give the full one, such as UD_English-EWT"
 
 
 def _fetch_split(origin: _Origin, treebank: TreebankName, split: str, file: Path) -> _Content | None:
-    """Fetch one split, look whether it is whole and CoNLL-U, and only then give it its name."""
+    """Fetch one split, check that it is complete CoNLL-U, and only then give it its name."""
     with tempfile.TemporaryFile() as data:
         place = _copy_split(origin, treebank, split, data)
         if place is None:
@@ -193,7 +191,7 @@ def _fetch_split(origin: _Origin, treebank: TreebankName, split: str, file: Path
         try:
             content = _read(data)
         except SubdpError as error:
-            hint = "what came is not a whole CoNLL-U file; try again"
+            hint = "the file is not complete CoNLL-U; try again"
             raise SubdpError(error.reason, where=place, line=error.line, hint=hint) from None
         file.parent.mkdir(parents=True, exist_ok=True)
         if origin.release is not None and not any(file.parent.glob("*.conllu")):
@@ -205,7 +203,7 @@ def _fetch_split(origin: _Origin, treebank: TreebankName, split: str, file: Path
 
 
 def _copy_split(origin: _Origin, treebank: TreebankName, split: str, to: IO[bytes]) -> str | None:
-    """Copy a split from its file, or one after the other from the parts of it; give back where it was found."""
+    """Copy a split from its file, or from its parts one after the other; returns where it was found."""
     # Before release 2.2 the first treebank of a language had no name in its files: en-ud-train.conllu.
     for code in (treebank.code, treebank.language):
         if origin.copy(f"{code}-ud-{split}.conllu", to):
@@ -215,13 +213,13 @@ def _copy_split(origin: _Origin, treebank: TreebankName, split: str, to: IO[byte
     if missing == parts:
         return None
     if missing:
-        hint = "unpack the whole release and copy from its folder with --from DIR"
+        hint = "unpack the whole release and use --from DIR to copy from it"
         raise SubdpError("one part of the file is missing", where=f"{origin.place}/{missing[0]}", hint=hint)
     return f"{origin.place}/{parts[0]}"
 
 
 def _fetch_licence(origin: _Origin, folder: Path) -> None:
-    """Bring the licence along, where there is one."""
+    """Fetch the licence, if there is one."""
     with tempfile.TemporaryFile() as data:
         if not (folder / LICENCE).exists() and origin.copy(LICENCE, data):
             data.seek(0)
@@ -231,7 +229,7 @@ def _fetch_licence(origin: _Origin, folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """What a file holds: how many sentences, and whether words, which some treebanks replace by `_`."""
+    """The content of a file: the number of sentences, and whether it has words, which some treebanks replace by `_`."""
 
     sentences: int
     has_words: bool
@@ -246,7 +244,7 @@ def _read(source: Path | IO[bytes]) -> _Content:
 
 
 def _content_of(file: Path) -> _Content | None:
-    """What a file holds that is there already; None where there is none, or only a broken one, to be fetched anew."""
+    """The content of an existing file; None if there is none, or a broken one, which is fetched again."""
     try:
         return _read(file) if file.exists() else None
     except SubdpError:
@@ -255,7 +253,7 @@ def _content_of(file: Path) -> _Content | None:
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """What is written beside the files: their release, and once all have come, which splits the treebank has."""
+    """A note kept next to the files: their release and, once all are fetched, which splits the treebank has."""
 
     release: str | None
     splits: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
-"""How Universal Dependencies names its treebanks: `en_ewt` in files, `UD_English-EWT` as folder and repository.
+"""Names of Universal Dependencies treebanks: `en_ewt` in file names, `UD_English-EWT` for folder and repository.
 
-Neither follows from the other by rule, so there are tables: of languages, of treebanks not written in capitals, and of
-the files that repositories hold in parts. Standard library only.
+Neither can be derived from the other by rule, so there are tables: of languages, of treebanks whose names are not all
+capitals, and of files that repositories hold in parts. Standard library only.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from subdp.support.errors import SubdpError
 
 UD_URL = "https://raw.githubusercontent.com/UniversalDependencies"
-"""Where the repositories of Universal Dependencies can be read file by file."""
+"""Where single files of the Universal Dependencies repositories can be downloaded."""
 
-# The code of each language, its name, and a name that it had or got in another release.
+# The code of each language, its name, and the name that it has in other releases.
 _LANGUAGES = """
 ab Abkhaz, af Afrikaans, aii Assyrian, ajp South_Levantine_Arabic, akk Akkadian, aln Gheg, am Amharic, ang Old_English,
 apu Apurina, aqz Akuntsu, ar Arabic, arr Karo, az Azerbaijani, bar Bavarian, be Belarusian, bej Beja, bg Bulgarian,
@@ -37,7 +37,7 @@ tt Tatar, ug Uyghur, uk Ukrainian, ur Urdu, urb Kaapor, uz Uzbek, vep Veps, vi V
 xcl Classical_Armenian, xnr Kangri, yi Yiddish, yo Yoruba, yue Cantonese, zh Chinese
 """
 
-# The treebanks that are not written in capitals, as EWT and GSD are.
+# Treebanks whose names are not all capitals, unlike EWT and GSD.
 _TREEBANKS = """
 AbNC Adolphe AfriBooms Alpino AMGiC AnCora Arabizi ArmTDP ArT Atis Autogramm Beginner Birchbark Bohairic Bokmaal Bosque
 Cadhan Cairo CAVaL Clausal CompLin CorAG Cretan CTeTex DANTEStocks DipSGG DipWBG Dooley ESLSpok Fame FarPaHC FicTree
@@ -55,7 +55,7 @@ PARTS = {
     "ru_syntagrus": ("a", "b", "c"),
     "ru_taiga": ("a", "b", "c", "d", "e"),
 }
-"""Training files that are too large for one file of a repository; in releases as archives they are joined."""
+"""Training sets that repositories hold in several files because of their size; release archives have them joined."""
 
 _ROWS = [row.split() for row in _LANGUAGES.split(",")]
 _NAME_OF = {row[0]: row[1] for row in _ROWS}
@@ -63,24 +63,24 @@ _CODE_OF = {name: row[0] for row in _ROWS for name in row[1:]}
 _SPELLING = {name.lower(): name for name in _TREEBANKS.split()}
 _CODE = re.compile(r"([a-z]{2,3})_([a-z0-9]+)")
 _FOLDER = re.compile(r"UD_([A-Za-z_]+)-([A-Za-z0-9]+)")
-_HINT = "say it as en_ewt or as UD_English-EWT, the name of its repository at https://github.com/UniversalDependencies"
+_HINT = "write en_ewt, or UD_English-EWT, the name of its repository at https://github.com/UniversalDependencies"
 
 
 @dataclass(frozen=True, slots=True)
 class TreebankName:
-    """A treebank as its files call it (`en_ewt`), and as its folder and its repository do (`UD_English-EWT`)."""
+    """A treebank's name in file names (`en_ewt`), and that of its folder and repository (`UD_English-EWT`)."""
 
     code: str
     folder: str
 
     @property
     def language(self) -> str:
-        """The code of its language."""
+        """The language code."""
         return self.code.partition("_")[0]
 
 
 def find_treebank(name: str) -> TreebankName:
-    """The treebank that is meant by either of its names.
+    """The treebank with this name, in either form.
 
     >>> find_treebank("es_ancora").folder
     'UD_Spanish-AnCora'
@@ -91,10 +91,10 @@ def find_treebank(name: str) -> TreebankName:
         language, treebank = match.groups()
         if language in _NAME_OF:
             return TreebankName(name, f"UD_{_NAME_OF[language]}-{_SPELLING.get(treebank, treebank.upper())}")
-        raise SubdpError(f"{name}: no language of Universal Dependencies is known as {language}", hint=_HINT)
+        raise SubdpError(f"{name}: no Universal Dependencies language has the code {language}", hint=_HINT)
     if match := _FOLDER.fullmatch(name):
         language, treebank = match.groups()
         if language in _CODE_OF:
             return TreebankName(f"{_CODE_OF[language]}_{treebank.lower()}", name)
-        raise SubdpError(f"{name}: the code of the language {language} is not known", hint=_HINT)
-    raise SubdpError(f"{name!r} is not the name of a treebank", hint=_HINT)
+        raise SubdpError(f"{name}: the language {language} is unknown", hint=_HINT)
+    raise SubdpError(f"{name!r} is not a treebank name", hint=_HINT)

@@ -1,1 +1,1 @@
-"""Text in one language becomes a bitext: Apertium, transformers models, CRISS, any command."""
+"""Translating text into a bitext: with Apertium, transformers models, CRISS, or any command."""

@@ -1,10 +1,10 @@
-"""CRISS (Tran et al. 2020), a checkpoint of fairseq, as an mBART model folder: the translator and encoder of the paper.
+"""Convert CRISS (Tran et al. 2020), the paper's translator and encoder, from a fairseq checkpoint to an mBART folder.
 
     convert(Path("criss_checkpoints/criss.3rd.pt"), Path("criss"))
 
 CRISS was trained on sources without a language token (`words </s>`) and on targets that begin with one (`</s> de_DE
-words </s>`); the folder's tokenizer and settings say so. No code of a checkpoint is run. Imports torch; transformers
-only when called.
+words </s>`), and so the folder's tokenizer and settings are made. No code in a checkpoint is run. Imports torch;
+transformers, sentencepiece and protobuf only when called.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from subdp.support.errors import SubdpError
 
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # Rows 0 to 3 of fairseq's embeddings.
 _END, _UNKNOWN = 2, 3
-_OFFSET = 2  # Positions are counted from behind the padding's number.
+_OFFSET = 2  # Positions start after the padding index.
 _COPIES = ("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
 _FAIRSEQ_SHARED = (*_COPIES, "model.decoder.output_projection.weight")
 _SHARED = (*_COPIES, "model.shared.weight", "lm_head.weight")
 
 
 def convert(checkpoint: Path, folder: Path) -> None:
-    """Write the model folder of a checkpoint, all or nothing.
+    """Write a checkpoint as a model folder, completely or not at all.
 
-    `checkpoint` is a `.pt` file or a folder with one; beside it stand `dict.txt`, `lang_dict.txt` (the languages in the
-    order of training) and `sentence.bpe.model`, as in the archive that CRISS comes in.
+    `checkpoint` is a `.pt` file or a folder with one. `dict.txt`, `lang_dict.txt` (the languages in the order of
+    training) and `sentence.bpe.model` must be in the same folder, as in the CRISS archive.
     """
     require_transformers("CRISS")
     file = _find(checkpoint)
     if folder.exists():
-        raise SubdpError("is there already", where=str(folder), hint="name a new folder")
+        raise SubdpError("exists already", where=str(folder), hint="choose a new folder")
     tokens = _Tokens.read(file.parent)
     settings, weights = _load(file)
     try:
@@ -61,33 +61,34 @@ def _find(checkpoint: Path) -> Path:
     files = sorted(checkpoint.glob("*.pt"))
     if len(files) != 1:
         names = ", ".join(file.name for file in files) or "none"
-        raise SubdpError(f"not one checkpoint but {len(files)}: {names}", where=str(checkpoint), hint="name a .pt file")
+        reason = f"holds {counted(len(files), 'checkpoint')} instead of one: {names}"
+        raise SubdpError(reason, where=str(checkpoint), hint="give the .pt file itself")
     return files[0]
 
 
 def _load(file: Path) -> tuple[Namespace, dict[str, Tensor]]:
-    """A checkpoint's settings and weights; anything in it but plain data is refused, never run."""
+    """A checkpoint's settings and weights. Anything but plain data is refused and never run."""
     try:
         with torch.serialization.safe_globals(_harmless()):
             content = torch.load(file, map_location="cpu", weights_only=True)
     except FileNotFoundError:
-        raise SubdpError("no such file", where=str(file), hint="name CRISS's .pt file") from None
+        raise SubdpError("no such file", where=str(file), hint="give the .pt file of CRISS") from None
     except pickle.UnpicklingError as error:
         name = re.search(r"GLOBAL (\S+)", str(error))
         if name is None:
-            raise SubdpError("this is no checkpoint of fairseq", where=str(file)) from None
-        reason = f"holds more than weights and settings: {name[1]}, which could be code, is not read"
-        hint = "if you trust the file, load it with torch and save again its entries 'model' and 'args' alone"
+            raise SubdpError("is not a fairseq checkpoint", where=str(file)) from None
+        reason = f"holds more than weights and settings: {name[1]} could run code and is not loaded"
+        hint = "if you trust the file, load it with torch and save only its entries 'model' and 'args'"
         raise SubdpError(reason, where=str(file), hint=hint) from None
     except (OSError, RuntimeError, EOFError, ValueError) as error:
         raise SubdpError(f"cannot be read: {error}".splitlines()[0], where=str(file)) from None
     if not isinstance(content, dict) or not isinstance(content.get("model"), dict):
-        raise SubdpError("this is no checkpoint of fairseq: no weights called 'model'", where=str(file))
+        raise SubdpError("is not a fairseq checkpoint: it has no entry 'model'", where=str(file))
     return content.get("args") or Namespace(), content["model"]
 
 
 def _harmless() -> list[Any]:
-    """What checkpoints hold besides tensors: settings, and numbers of numpy, also under its module's older name."""
+    """What checkpoints hold besides tensors: settings, and numpy numbers, also under numpy's older module name."""
     number, array = np.float64(0).__reduce__()[0], np.zeros(0).__reduce__()[0]
     modules = ("numpy.core.multiarray", "numpy._core.multiarray")
     functions = [(number, f"{module}.scalar") for module in modules]
@@ -96,12 +97,12 @@ def _harmless() -> list[Any]:
 
 
 def _save_model(settings: Namespace, state: dict[str, Tensor], pieces: int, folder: Path, where: str) -> int:
-    """Write configuration and weights; gives back how many positions there are."""
+    """Write configuration and weights; returns the number of positions."""
     from transformers import GenerationConfig, MBartConfig, MBartForConditionalGeneration
 
     shared, weights = _places(state, where)
     if len(shared) != pieces:
-        hint = "dict.txt and lang_dict.txt must be the checkpoint's own"
+        hint = "dict.txt and lang_dict.txt must belong to the checkpoint"
         raise SubdpError(f"{len(shared)} embeddings for {pieces} pieces", where=where, hint=hint)
     try:
         config = MBartConfig(vocab_size=pieces, d_model=shared.shape[1], **_sizes(settings, weights))
@@ -113,7 +114,7 @@ def _save_model(settings: Namespace, state: dict[str, Tensor], pieces: int, fold
     except (KeyError, RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise SubdpError(
-            f"the weights are not mBART's: {reason}", where=where, hint="name a CRISS checkpoint"
+            f"the weights are not mBART's: {reason}", where=where, hint="give a CRISS checkpoint"
         ) from None
     model.tie_weights()
     ids = {f"{name}_token_id": getattr(config, f"{name}_token_id") for name in ("bos", "pad", "eos", "decoder_start")}
@@ -123,7 +124,7 @@ def _save_model(settings: Namespace, state: dict[str, Tensor], pieces: int, fold
 
 
 def _places(state: dict[str, Tensor], where: str) -> tuple[Tensor, dict[str, Tensor]]:
-    """The embeddings that encoder and decoder share, and all other weights under their names in an mBART model."""
+    """The embeddings shared by encoder and decoder, and all other weights under their names in transformers."""
     state = {f"model.{name}": tensor for name, tensor in state.items()}
     shared = [state.pop(name) for name in _FAIRSEQ_SHARED if name in state]
     if not shared or not all(torch.equal(shared[0], other) for other in shared):
@@ -132,7 +133,7 @@ def _places(state: dict[str, Tensor], where: str) -> tuple[Tensor, dict[str, Ten
 
 
 def _sizes(settings: Namespace, weights: dict[str, Tensor]) -> dict[str, Any]:
-    """The configuration: sizes from the weights, the rest from the settings or as fairseq's `mbart_large` has it."""
+    """The configuration: sizes from the weights, the rest from the settings, defaults from fairseq's `mbart_large`."""
     sizes: dict[str, Any] = {
         "max_position_embeddings": len(weights["model.encoder.embed_positions.weight"]) - _OFFSET,
         "activation_function": getattr(settings, "activation_fn", "gelu"),
@@ -150,7 +151,7 @@ def _sizes(settings: Namespace, weights: dict[str, Tensor]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Tokens:
-    """The pieces with their scores, in the order of the embeddings; the languages; SentencePiece's characters map."""
+    """The pieces with their scores in the order of the embeddings, the languages, and SentencePiece's character map."""
 
     pieces: list[tuple[str, float]]
     languages: list[str]
@@ -158,13 +159,13 @@ class _Tokens:
 
     @classmethod
     def read(cls, folder: Path) -> _Tokens:
-        """Special pieces, the words of dict.txt, the languages, the mask: in this order fairseq numbers them."""
+        """Fairseq's numbering: special pieces, the pieces of dict.txt, the languages, the mask."""
         scored, characters = _sentencepiece(folder / "sentence.bpe.model")
         scores = dict(scored)
-        # Only a line feed ends a line here: other signs that end lines elsewhere are pieces.
+        # Only a line feed ends a line here: other line separators are pieces.
         words = [line.rpartition(" ")[0] for line in _read(folder / "dict.txt").decode().split("\n") if line]
         if len({*words}) != len(words) or not scores.keys() <= {*words}:
-            reason, hint = "does not list the pieces of sentence.bpe.model", "both must be the checkpoint's own"
+            reason, hint = "does not list the pieces of sentence.bpe.model", "both must belong to the checkpoint"
             raise SubdpError(reason, where=str(folder / "dict.txt"), hint=hint)
         languages = _read(folder / "lang_dict.txt").decode().split()
         lowest = min(scores.values())
@@ -177,12 +178,12 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        hint = "CRISS's archive has it beside the checkpoints"
+        hint = "the CRISS archive has it next to the checkpoints"
         raise SubdpError("is missing", where=str(path), hint=hint) from None
 
 
 def _save_tokenizer(tokens: _Tokens, positions: int, folder: Path) -> None:
-    """SentencePiece's model as a tokenizer that needs no SentencePiece. Sources are `words </s>`."""
+    """Write the SentencePiece model as a fast tokenizer, which needs no SentencePiece. Sources are `words </s>`."""
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 

@@ -1,4 +1,4 @@
-"""How programs and models spell the names of languages: `de` is `deu` to one, `de_DE` or `deu_Latn` to others.
+"""Language codes of programs and models: German is `de`, `deu`, `de_DE` or `deu_Latn`.
 
 Standard library only.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-# ISO 639-1, the code of ISO 639-3, and what else is written for the same: of a group of languages the one that is
-# usually meant (Standard Arabic arb for ara), of a single language its group (nor for nob).
+# The ISO 639-1 code, the ISO 639-3 code, and codes used for the same language: for a macrolanguage the individual
+# language that is usually meant (Standard Arabic arb for ara), for an individual language its macrolanguage.
 _ROWS = """
 aa aar, ab abk, af afr, ak aka, am amh, an arg, ar ara arb, as asm, av ava, ay aym ayr, az aze azj, ba bak, be bel,
 bg bul, bi bis, bm bam, bn ben, bo bod, br bre, bs bos hbs, ca cat, ce che, ch cha, co cos, cs ces, cu chu, cv chv,
@@ -31,7 +31,7 @@ _TOKEN = re.compile(r">>(?P<marian>\w+)<<|__(?P<m2m100>[a-z]{2,4})__|(?P<mbart>[
 
 
 def spellings(language: str) -> tuple[str, ...]:
-    """The language as given, then its other codes of two and three letters.
+    """The language code as given, then its other two- and three-letter codes.
 
     >>> spellings("de")
     ('de', 'deu')
@@ -43,7 +43,7 @@ def spellings(language: str) -> tuple[str, ...]:
 
 
 def model_languages(vocabulary: Iterable[str]) -> dict[str, str]:
-    """The tokens that name languages to a translation model, each with the bare code that it holds.
+    """The language tokens in a translation model's vocabulary, each with the code inside it.
 
     These are `de_DE` (mBART), `deu_Latn` (NLLB), `__de__` (M2M100) and `>>de<<` (OPUS-MT).
 
@@ -55,9 +55,9 @@ def model_languages(vocabulary: Iterable[str]) -> dict[str, str]:
 
 
 def find_language(language: str, tokens: dict[str, str]) -> str | None:
-    """Which of a model's language tokens stands for a language, or None.
+    """A model's token for a language, or None.
 
-    Where there is a choice of country or script, it is the first of the alphabet, such as `zho_Hans` for `zh`.
+    If there are several countries or scripts, the first in alphabetical order: `zho_Hans` for `zh`.
 
     >>> find_language("de", {"de_DE": "de_DE", "en_XX": "en_XX"})
     'de_DE'

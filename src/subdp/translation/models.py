@@ -1,6 +1,7 @@
-"""Translation by sequence-to-sequence models of the Hugging Face kind: mBART, CRISS, M2M100, NLLB, OPUS-MT.
+"""Translation with Hugging Face sequence-to-sequence models: mBART, CRISS, M2M100, NLLB, OPUS-MT.
 
-Called by `translate.py`. Imports torch; transformers, which is slow to import, only when a model is loaded.
+Called by `translate.py`. Imports torch; transformers, an optional dependency that is slow to import, only when a model
+is loaded.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from subdp.support.errors import SubdpError, counted
 from subdp.translation.languages import find_language, model_languages, spellings
 
 _KINDS = ("mbart", "m2m_100", "nllb-moe", "marian")
-_SUBWORDS = {"cpu": 1024, "cuda": 8192}  # Of the sources in a batch, padding included.
+_SUBWORDS = {"cpu": 1024, "cuda": 8192}  # Source subwords in a batch, padding included.
 
 
 class ModelTranslator:
-    """A model, by name or folder, that translates between two languages. No code that comes with it is ever run."""
+    """A model, by name or folder, that translates from one language to another. Code in its repository is never run."""
 
     def __init__(self, name: str, source: str, target: str, *, beams: int = 5, device: str | None = None):
         if beams < 1:
@@ -36,11 +37,11 @@ class ModelTranslator:
         self.name = f"transformers:{called} {source}-{target}, {counted(beams, 'beam')}"
 
     def _set_languages(self, source: str, target: str) -> None:
-        """How a sentence begins and ends for this model, and what makes it write in the target language.
+        """Set the special tokens around a source sentence, and the token that selects the target language.
 
-        The tokenizer shows where the language of the source belongs: last (mBART), first (mBART-50, M2M100, NLLB), or
-        nowhere (CRISS). With mBART the target language is the token that decoding starts with, with the others the
-        first that it writes; OPUS-MT, if it has several, wants it at the beginning of the source.
+        The tokenizer shows where the token of the source language goes: last (mBART), first (mBART-50, M2M100, NLLB),
+        or nowhere (CRISS). The token of the target language is the decoder's start token for mBART, its first output
+        token for the others; multilingual OPUS-MT models have it at the beginning of the source.
         """
         config, settings = self.model.config, self.model.generation_config
         tokens = model_languages({*self.tokenizer.get_vocab(), *getattr(self.tokenizer, "lang_token_to_id", ())})
@@ -68,19 +69,19 @@ class ModelTranslator:
     def _language(self, language: str, tokens: dict[str, str]) -> int:
         token = find_language(language, tokens)
         if token is None:
-            hint = f"it knows {' '.join(sorted(tokens.values()))}" if tokens else "it names no languages at all"
+            hint = f"it knows {' '.join(sorted(tokens.values()))}" if tokens else "it has no language tokens"
             raise SubdpError(f"this model does not know the language {language}", where=str(self.folder), hint=hint)
         return self._id(token)
 
     def _check_pair(self, source: str, target: str) -> None:
-        """A model for a single pair of languages must be of this one, if it says of which it is."""
+        """Raise if the model is for a single language pair, states it, and it is another one."""
         for language, side in ((source, "source"), (target, "target")):
             known = getattr(self.tokenizer, f"{side}_lang", None)
             if known is not None and not {known, *spellings(known)} & {*spellings(language)}:
-                raise SubdpError(f"this model's {side} is {known}, not {language}", where=str(self.folder))
+                raise SubdpError(f"this model's {side} language is {known}, not {language}", where=str(self.folder))
 
     def translate(self, sentences: Sequence[str]) -> list[str]:
-        """Translate, sentences of like length together; one too long for the model gets an empty translation."""
+        """Translate in batches of similar length; a sentence too long for the model gets an empty translation."""
         only = {"add_special_tokens": False, "return_attention_mask": False, "verbose": False}
         rows = [self.before + ids + self.after for ids in self.tokenizer(list(sentences), **only)["input_ids"]]
         window = self.model.config.max_position_embeddings
@@ -110,7 +111,7 @@ class ModelTranslator:
 
 
 def _load(folder: Path, dtype: torch.dtype) -> tuple[Any, Any]:
-    """The model and its tokenizer; every weight must be in the folder."""
+    """The model and its tokenizer; no weight may be missing."""
     from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
     local = {"local_files_only": True, "trust_remote_code": False}
@@ -118,15 +119,15 @@ def _load(folder: Path, dtype: torch.dtype) -> tuple[Any, Any]:
         with silence():
             config = AutoConfig.from_pretrained(folder, **local)
             if config.model_type not in _KINDS:
-                hint = f"the kinds that are: {', '.join(_KINDS)}"
-                raise SubdpError(f"{config.model_type} is no translation model", where=str(folder), hint=hint)
+                hint = f"supported model types: {', '.join(_KINDS)}"
+                raise SubdpError(f"{config.model_type} is not a translation model", where=str(folder), hint=hint)
             tokenizer = AutoTokenizer.from_pretrained(folder, **local)
             model, report = AutoModelForSeq2SeqLM.from_pretrained(
                 folder, dtype=dtype, output_loading_info=True, **local
             )
     except SubdpError:
         raise
-    except Exception as error:  # Loading code is vast, and whatever it raises means the same to the user.
+    except Exception as error:  # Many kinds of errors, which all mean the same to the user.
         reason, hint = (str(error).strip() or type(error).__name__).splitlines()[0], None
         if _lacks_sentencepiece(folder):
             reason, hint = "its tokenizer needs sentencepiece and protobuf", "pip install 'subdp[translate]'"
@@ -137,14 +138,14 @@ def _load(folder: Path, dtype: torch.dtype) -> tuple[Any, Any]:
 
 
 def _lacks_sentencepiece(folder: Path) -> bool:
-    """Whether the tokenizer is only there as SentencePiece's model, and what reads one is not installed."""
+    """Whether the tokenizer is a SentencePiece model and the packages that read one are not installed."""
     from transformers.utils import is_protobuf_available, is_sentencepiece_available
 
     return not (folder / "tokenizer.json").exists() and not (is_sentencepiece_available() and is_protobuf_available())
 
 
 def _batches(order: list[int], rows: list[list[int]], subwords: int) -> Iterator[list[int]]:
-    """Neighbours in an order from long to short, at most so many subwords together."""
+    """Split an order from long to short into batches of at most this many subwords, padding included."""
     batch: list[int] = []
     for number in order:
         if batch and (len(batch) + 1) * len(rows[batch[0]]) > subwords:

@@ -1,11 +1,11 @@
-"""Text in one language becomes a bitext: the sentences of a treebank, or lines of text, and their translations.
+"""Translate the sentences of a treebank, or lines of text, into a bitext.
 
     translator = find_translator("apertium", "en", "es")
     translate("en_ewt-ud-train.conllu", "en-es.tsv", translator)
 
-Line N of the result is sentence N of the input, source TAB translation. A treebank's source side is its own words with
-spaces between them, so that `gold_trees` finds the tree of each pair again. Imports no torch; `translate_models` is
-imported when a model is asked for.
+Line N of the result is sentence N of the input, source TAB translation. For a treebank the source side is its words
+separated by spaces, so that `gold_trees` finds the tree of each pair. Imports no torch; `models` is imported when a
+model is asked for.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from subdp.translation.languages import spellings
 
 BUILT_IN = ("apertium", "transformers:NAME", "command:…")
 BATCH = 200
-"""Sentences given to a translator at a time; after each batch the finished ones are safe on disk."""
+"""Sentences per call of a translator; translations are saved to disk after each batch."""
 
 
 class Translator(Protocol):
-    """What translates. A plug-in's entry point names a class or function that makes one of two language codes."""
+    """A translator. A plug-in's entry point names a class or function that is called with two language codes."""
 
     @property
     def name(self) -> str:
         """All that its translations depend on: an interrupted translation is resumed only with the same name."""
 
     def translate(self, sentences: Sequence[str]) -> Sequence[str]:
-        """As many translations as sentences, in the same order; an empty one where there is none."""
+        """One translation for each sentence, in the same order; empty where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """What became of the input: how many sentences, how many of them not empty were left without a translation."""
+    """Counts: sentences in the input, and non-empty ones without a translation."""
 
     sentences: int
     missing: int
@@ -54,9 +54,9 @@ class Translated:
 def find_translator(
     name: str, source: str, target: str, *, beams: int | None = None, device: str | None = None
 ) -> Translator:
-    """`apertium`, `transformers:MODEL`, `command:SHELL COMMAND`, or a plug-in's name, for two language codes (`de`).
+    """The translator `apertium`, `transformers:MODEL`, `command:SHELL COMMAND`, or a plug-in's, between two languages.
 
-    `beams` and `device` are for models alone.
+    Languages are codes such as `de`. `beams` and `device` are for transformers models only.
     """
     kind, _, rest = name.partition(":")
     if kind == "transformers" and rest:
@@ -64,7 +64,7 @@ def find_translator(
 
         return ModelTranslator(rest, source, target, beams=5 if beams is None else beams, device=device)
     if beams is not None or device is not None:
-        raise SubdpError(f"beams and device are not for {name}", hint="they are for transformers:NAME")
+        raise SubdpError(f"{name} takes no beams or device", hint="only transformers:NAME does")
     if name == "apertium":
         return Apertium(source, target)
     if kind == "command" and rest:
@@ -78,7 +78,7 @@ def find_translator(
 
 
 def translate(source: str, output: str, translator: Translator, *, batch: int = BATCH) -> Translated:
-    """Translate a CoNLL-U file (`.conllu`, `.conllu.gz`) or lines of text into a file of pairs.
+    """Translate a CoNLL-U file (`.conllu`, `.conllu.gz`) or lines of text into a file of sentence pairs.
 
     What is finished stands in `OUTPUT.part` until all is: the same call resumes an interrupted translation. A
     sentence that occurs again is translated once. Empty lines stay empty, so that line numbers fit.
@@ -106,7 +106,7 @@ def translate(source: str, output: str, translator: Translator, *, batch: int = 
 
 
 def _rows(source: str) -> Iterator[tuple[str, str]]:
-    """For each sentence the text to translate, and how it stands in the bitext."""
+    """For each sentence the text to translate, and the source side of its pair."""
     if name_of(source).removesuffix(".gz").endswith(".conllu"):
         for sentence in read_conllu(source, any_roots=True):
             words = _one_line(" ".join(sentence.words))
@@ -117,20 +117,21 @@ def _rows(source: str) -> Iterator[tuple[str, str]]:
 
 
 def _one_line(text: str) -> str:
-    """Tabs and line ends of all kinds would end a cell of the table: they become spaces, as all white space does."""
+    """Replace all white space by single spaces: tabs and line breaks of any kind would break the table."""
     return " ".join(text.split())
 
 
 def _translations(translator: Translator, texts: Sequence[str], part: _Part | None) -> list[str]:
     found = [_one_line(text) for text in translator.translate(texts)]
     if len(found) != len(texts):
-        hint = f"it must give one line for each{'' if part is None else '; the batches before are kept'}"
-        raise SubdpError(f"{len(found)} lines came back for {len(texts)}", where=translator.name, hint=hint)
+        kept = "" if part is None else "; earlier batches are saved"
+        reason = f"returned {counted(len(found), 'line')} for {counted(len(texts), 'sentence')}"
+        raise SubdpError(reason, where=translator.name, hint=f"it must return one line for each sentence{kept}")
     return found
 
 
 class _Part:
-    """What is finished of a translation: a line that names the translator, then text and translation, all JSON."""
+    """The finished part of a translation, as JSON lines: the translator's name, then pairs of text and translation."""
 
     def __init__(self, path: Path, name: str):
         self.path, self.done = path, {"": ""}
@@ -154,7 +155,7 @@ class _Part:
                 path.write_bytes(head)
 
     def add(self, finished: dict[str, str]) -> None:
-        """Put translations on disk."""
+        """Save translations to disk."""
         self.done.update(finished)
         with _writing(str(self.path)), self.path.open("ab") as file:
             file.writelines(json.dumps(pair).encode() + b"\n" for pair in finished.items())
@@ -169,12 +170,12 @@ def _writing(path: str) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        hint = f"make room or name another output{'' if path == '-' else '; what is finished is kept'}"
+        hint = f"free some space or choose another output{'' if path == '-' else '; finished translations are saved'}"
         raise SubdpError(f"cannot be written: {error.strerror}", where=path, hint=hint) from None
 
 
 class Command:
-    """Any shell command that reads sentences, one a line, and writes as many translations. Started for each batch."""
+    """Any shell command that reads one sentence per line and writes one translation per line; run for each batch."""
 
     def __init__(self, command: str):
         self.command, self.name = command, f"command:{command}"
@@ -184,46 +185,46 @@ class Command:
         text = "".join(f"{sentence}\n" for sentence in sentences)
         ran = subprocess.run(self.command, shell=True, input=text.encode(), stdout=subprocess.PIPE)
         if ran.returncode:
-            raise SubdpError(f"ended with exit code {ran.returncode}", where=self.name, hint=_KEPT)
+            raise SubdpError(f"failed with exit code {ran.returncode}", where=self.name, hint=_KEPT)
         return _output_lines(ran.stdout, self.name)
 
 
 _KEPT = "finished batches are kept; run the same command to resume"
 
-# The pairs of Debian 12, each a package apertium-PAIR for both directions, if there are two.
+# The language pairs of Debian 12, each a package apertium-PAIR, for both directions where there are two.
 _DEBIAN = """
 afr-nld arg-cat bel-rus br-fr cat-ita cat-srd dan-nor en-gl eng-cat eng-spa eo-ca eo-en eo-es eo-fr es-gl es-pt es-ro
 eu-en eu-es fr-es fra-cat fra-frp hbs-eng hbs-mkd hbs-slv ind-zlm isl-eng isl-swe mkd-bul mkd-eng nno-nob oc-es oci-fra
 pol-szl por-cat pt-gl rus-ukr spa-arg spa-ast spa-cat spa-ita srd-ita swe-dan swe-nor urd-hin
 """.split()
 
-# Its tagger gets worse from sentence to sentence. Of 200 sentences of EWT, English to Spanish, 10 come out differently
-# than alone if all are given at once, 5 if 50 are, 1 if 10 are; but each start takes a third of a second.
+# Apertium's tagger degrades from sentence to sentence: of 200 EWT sentences, English to Spanish, 10 come out other than
+# they do alone if all are translated in one run, 5 in runs of 50, 1 in runs of 10. But each run takes 0.3 s to start.
 _TOGETHER = 25
 
 
 class Apertium:
-    """The machine translation system Apertium, as installed on this computer."""
+    """The machine translation system Apertium, as installed on this machine."""
 
     def __init__(self, source: str, target: str):
         pairs = [f"{one}-{other}" for one, other in product(spellings(source), spellings(target))]
         installed = self._run(["-l"], "", pairs).decode(errors="replace").split()
         mode = next((pair for pair in pairs if pair in installed), None)
         if mode is None:
-            raise SubdpError(f"Apertium has no pair {source}-{target} here", hint=_install(pairs))
+            raise SubdpError(f"the Apertium pair {source}-{target} is not installed", hint=_install(pairs))
         self.mode, self.name = mode, f"apertium {mode}"
 
     def translate(self, sentences: Sequence[str]) -> list[str]:
-        """Run Apertium, some sentences at a time. Words that it does not know come back as they are, without marks."""
+        """Run Apertium on a few sentences at a time. Unknown words come back untranslated and unmarked."""
         parts = (sentences[start : start + _TOGETHER] for start in range(0, len(sentences), _TOGETHER))
         return [translation for part in parts for translation in self._together(part)]
 
     def _together(self, sentences: Sequence[str]) -> list[str]:
-        # Words would wander from line to line where they are moved about, so an empty line stands between sentences.
+        # Reordering may move words across line breaks, so sentences are separated by an empty line.
         text = "".join(f"{sentence}\n\n" for sentence in sentences)
         lines = _output_lines(self._run(["-u", self.mode], text, [self.mode]), self.name)
         if any(lines[1::2]):
-            raise SubdpError("Apertium ran sentences together", where=self.name, hint="please report this")
+            raise SubdpError("Apertium merged sentences", where=self.name, hint="please report this")
         return lines[::2]
 
     @staticmethod
@@ -239,7 +240,7 @@ class Apertium:
 
 
 def _install(pairs: list[str]) -> str:
-    """Which package brings one of these pairs, in either direction."""
+    """How to install one of these pairs, in either direction."""
     either = {*pairs, *("-".join(reversed(pair.split("-"))) for pair in pairs)}
     package = next((pair for pair in _DEBIAN if pair in either), None)
     if package is None:
@@ -251,4 +252,4 @@ def _output_lines(output: bytes, name: str) -> list[str]:
     try:
         return output.decode().removesuffix("\n").split("\n") if output else []
     except UnicodeDecodeError:
-        raise SubdpError("what came back is not UTF-8", where=name) from None
+        raise SubdpError("the output is not UTF-8", where=name) from None
