@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from subdp.encoder.pretrained import require_transformers
-from subdp.support.errors import SubdpError
+from subdp.support.errors import SubdpError, counted
 
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")  # Rows 0 to 3 of fairseq's embeddings.
 _END, _UNKNOWN = 2, 3

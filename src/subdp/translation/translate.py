@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Protocol
 
 from subdp.corpus.treebank import read_conllu
-from subdp.support.errors import SubdpError
+from subdp.support.errors import SubdpError, counted
 from subdp.support.files import name_of, open_text_output, read_lines
 from subdp.support.plugins import make
 from subdp.support.progress import progress
