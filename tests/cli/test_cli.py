@@ -46,6 +46,22 @@ def test_evaluate_prints_scores_or_json(treebanks: tuple[Path, Path], capsys: py
     assert json.loads(capsys.readouterr().out)["words"] == 6
 
 
+def test_evaluate_compares_two_systems_by_the_paired_bootstrap(
+    treebanks: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    gold, system = treebanks
+    assert run("evaluate", gold, gold, "--compare", system) == 0
+    own, other, gain = capsys.readouterr().out.splitlines()
+    assert own.startswith("UAS 100.0")
+    assert f"{system}: UAS 50.0" in other
+    assert f"gain over {system}: UAS +50.0 [" in gain
+    assert run("evaluate", gold, gold, "--compare", system, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["las"] == 100
+    assert said["compare"]["las"] == 50
+    assert said["compare"]["gain"]["las"]["gain"] == 50
+
+
 def test_bad_data_is_one_line_and_exit_1(treebanks: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     broken = treebanks[0].with_name("broken.conllu")
     broken.write_text("1\ta\n\n")

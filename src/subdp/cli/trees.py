@@ -17,6 +17,7 @@ def evaluate(
     punctuation: Punctuation = "upos",
     labels: Labels = "universal",
     max_length: int = 150,
+    compare: str | None = None,
     json: Flag = False,
 ) -> None:
     """Score SYSTEM's trees against GOLD's, two CoNLL-U files over the same words.
@@ -33,17 +34,29 @@ def evaluate(
         Compare labels without their subtypes (universal) or whole (full).
     max_length
         Leave out sentences with more words.
+    compare
+        Another system's trees: how much SYSTEM gains over it, with a 95 % interval and p-value by paired bootstrap.
     json
         Print all figures as JSON.
     """
     from subdp.corpus.treebank import read_conllu
+    from subdp.evaluation.attachment import compare as bootstrap
     from subdp.evaluation.attachment import evaluate as score
 
-    scores = score(
-        read_conllu(gold), read_conllu(system, any_roots=True),
-        punctuation=punctuation, labels=labels, max_length=max_length,
+    trees = list(read_conllu(gold))
+    scores, *others = (
+        score(
+            trees, read_conllu(file, any_roots=True),
+            punctuation=punctuation, labels=labels, max_length=max_length,
+        )
+        for file in (system, *([] if compare is None else [compare]))
     )  # fmt: skip
-    give(scores.as_dict() if json else str(scores))
+    figures, lines = scores.as_dict(), [str(scores)]
+    for other in others:
+        gain = bootstrap(other, scores)
+        figures["compare"] = {"file": compare, "uas": other.uas, "las": other.las, "gain": gain.as_dict()}
+        lines += [f"{compare}: {other}", f"gain over {compare}: {gain}"]
+    give(figures if json else "\n".join(lines))
 
 
 @app.command
@@ -62,7 +75,8 @@ def show(file: Input, *, output: Output = "-", most: int = 20) -> None:
     from itertools import islice
 
     from subdp.corpus.treebank import read_conllu
-    from subdp.drawing.render import Arc, render_html, render_svg, render_text
+    from subdp.drawing.arcs import tree_arcs
+    from subdp.drawing.render import render_html, render_svg, render_text
     from subdp.support.files import open_text_output
 
     if "." in Path(output).name and not output.endswith((".html", ".svg", ".txt")):
@@ -70,9 +84,7 @@ def show(file: Input, *, output: Output = "-", most: int = 20) -> None:
     items = []
     sentences = read_conllu(file, any_roots=True)
     for sentence in islice(sentences, max(most, 1)):
-        relations = enumerate(zip(sentence.heads, sentence.labels, strict=True), 1)
-        arcs = [Arc(word, head, label) for word, (head, label) in relations if head >= 0]
-        items.append((sentence.sent_id, sentence.words, arcs))
+        items.append((sentence.sent_id, sentence.words, tree_arcs(sentence.heads, sentence.labels)))
     if next(sentences, None) is not None:
         say(f"the first {counted(len(items), 'sentence')}; --most draws more")
     with open_text_output(output) as write:

@@ -9,19 +9,33 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from html import escape
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from subdp.alignment.links import Alignment
-from subdp.projection.soft_tree import SoftTree
-from subdp.projection.substructures import ARCS, LABELS, Inventory, find_substructure, shape
+from subdp.corpus.treebank import Sentence
+from subdp.drawing.notebook import outline, scrolled
+from subdp.projection.gold_trees import check_trees
+from subdp.projection.soft_tree import SoftTree, project
+from subdp.projection.substructures import (
+    ARCS,
+    LABELS,
+    Inventory,
+    find_substructure,
+    inventory_of,
+    merged,
+    of_kind,
+    shape,
+)
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import open_output
 
@@ -30,6 +44,7 @@ SHARD = 512
 """Pairs in a shard: what at most is done again after an interruption."""
 
 _INFO = "silver.json"
+_DRAWN = 3  # pairs that a notebook shows
 _COLUMNS = [
     ("source", pa.list_(pa.string())),
     ("target", pa.list_(pa.string())),
@@ -59,6 +74,10 @@ class SilverPair:
         return SoftTree(self.source, distributions, inventory, (True,) * len(self.source))
 
 
+Source: TypeAlias = tuple[Sentence | SoftTree, Alignment, Sequence[str]]
+"""A tree, discrete or soft, the word alignment, and the words of the translation: what `project` takes."""
+
+
 class Silver(ABC):
     """Sentence pairs with source distributions; `made_from` tells what they come from, errors call them `where`."""
 
@@ -78,6 +97,92 @@ class Silver(ABC):
 
     def __iter__(self) -> Iterator[SilverPair]:
         return (self[index] for index in range(len(self)))
+
+    @staticmethod
+    def of(pairs: Iterable[Source | SilverPair], inventory: Inventory | None = None) -> Silver:
+        """Silver in memory, from any parser's trees or distributions: of each pair (tree, alignment, words).
+
+        `inventory` has the values that the parser to be adapted knows, its `Parser.inventory`; without it they are the
+        labels that occur. Pairs of other silver, as for a part of it, are taken as they are and need its inventory.
+        """
+        return _Listed(list(pairs), inventory)
+
+    def __repr__(self) -> str:
+        return f"<Silver of {counted(len(self), 'pair')}: {self.where}>"
+
+    def _repr_html_(self) -> str:
+        """The first pairs, as they are projected."""
+        pictures = [f"<b>{counted(len(self), 'pair')}: {escape(self.where)}</b>"]
+        for pair in islice(self, _DRAWN):
+            soft = project(pair.tree(self.inventory), pair.alignment, onto=pair.target)
+            pictures.append(scrolled(soft._repr_svg_(), outline(pair.source)))
+        return "\n".join(pictures)
+
+
+class _Listed(Silver):
+    """Silver in memory. Discrete trees become distributions only when they are asked for: those take much more room."""
+
+    where = "silver in memory"
+
+    def __init__(self, pairs: Sequence[Source | SilverPair], inventory: Inventory | None):
+        given = [pair for pair in pairs if not isinstance(pair, SilverPair)]
+        trees = [tree for tree, _, _ in given if isinstance(tree, Sentence)]
+        if inventory is None:
+            if len(given) < len(pairs):
+                hint = "give the inventory of the silver that they are from"
+                raise SubdpError("pairs of silver do not say what their values are", where=self.where, hint=hint)
+            soft = [tree.inventory for tree, _, _ in given if isinstance(tree, SoftTree)]
+            inventory = merged([*([inventory_of(trees)] if trees else []), *soft])
+        self.inventory, self.made_from, self._pairs = dict(inventory), {"pairs": len(pairs)}, pairs
+        check_trees(trees, inventory.get(LABELS.name, ()))
+        for tree, alignment, words in given:
+            alignment.check(len(tree), len(words))
+            if isinstance(tree, SoftTree):
+                for name, values in tree.inventory.items():
+                    _columns(values, inventory.get(name, values))
+
+    def __len__(self) -> int:
+        return len(self._pairs)
+
+    def __getitem__(self, index: int) -> SilverPair:
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        pair = self._pairs[index]
+        if isinstance(pair, SilverPair):
+            return pair
+        tree, alignment, words = pair
+        if isinstance(tree, Sentence):
+            more = {name: self.inventory[name] for name in of_kind(self.inventory, "word")}
+            tree = SoftTree.of(tree, self.inventory[LABELS.name], more=more)
+        found = {name: _fitted(tree, name, values).astype(np.float16) for name, values in self.inventory.items()}
+        return SilverPair(tree.words, tuple(words), alignment, found)
+
+    def targets(self) -> Iterator[tuple[str, ...]]:
+        return (pair.target if isinstance(pair, SilverPair) else tuple(pair[2]) for pair in self._pairs)
+
+
+def _fitted(tree: SoftTree, name: str, values: tuple[str, ...]) -> npt.NDArray[np.floating]:
+    """A distribution of a tree over the values asked for; without mass, and so without loss, where it has none."""
+    if name not in tree.inventory:
+        return np.zeros(shape(find_substructure(name).kind, len(tree), len(values)))
+    known, given = tree.distributions[name], tree.inventory[name]
+    if given == values:
+        return known
+    fitted = np.zeros((*known.shape[:-1], len(values)))
+    for column, to in enumerate(_columns(given, values)):
+        fitted[..., to] += known[..., column]
+    return fitted
+
+
+def _columns(given: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """For each value its place among those wanted; a value that is not there counts without its subtype."""
+    places = {value: place for place, value in enumerate(wanted)}
+    for value in given:
+        places.setdefault(value, places.get(value.partition(":")[0], -1))
+        if places[value] < 0:
+            hint = f"it knows {', '.join(wanted)}"
+            raise SubdpError(f"{value!r} is not among the values of the parser", where="silver in memory", hint=hint)
+    return [places[value] for value in given]
 
 
 class SilverStore(Silver):
