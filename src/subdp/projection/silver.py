@@ -24,18 +24,9 @@ import pyarrow as pa
 from subdp.alignment.links import Alignment
 from subdp.corpus.treebank import Sentence
 from subdp.drawing.notebook import outline, scrolled
-from subdp.projection.gold_trees import check_trees
 from subdp.projection.soft_tree import SoftTree, project
-from subdp.projection.substructures import (
-    ARCS,
-    LABELS,
-    Inventory,
-    find_substructure,
-    inventory_of,
-    merged,
-    of_kind,
-    shape,
-)
+from subdp.projection.substructures import ARCS, LABELS, Inventory, find_substructure, shape
+from subdp.support.cache import mark_used
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import open_output
 
@@ -105,7 +96,9 @@ class Silver(ABC):
         `inventory` has the values that the parser to be adapted knows, its `Parser.inventory`; without it they are the
         labels that occur. Pairs of other silver, as for a part of it, are taken as they are and need its inventory.
         """
-        return _Listed(list(pairs), inventory)
+        from subdp.projection.silver_list import SilverList
+
+        return SilverList(list(pairs), inventory)
 
     def __repr__(self) -> str:
         return f"<Silver of {counted(len(self), 'pair')}: {self.where}>"
@@ -119,78 +112,13 @@ class Silver(ABC):
         return "\n".join(pictures)
 
 
-class _Listed(Silver):
-    """Silver in memory. Discrete trees become distributions only when they are asked for: those take much more room."""
-
-    where = "silver in memory"
-
-    def __init__(self, pairs: Sequence[Source | SilverPair], inventory: Inventory | None):
-        given = [pair for pair in pairs if not isinstance(pair, SilverPair)]
-        trees = [tree for tree, _, _ in given if isinstance(tree, Sentence)]
-        if inventory is None:
-            if len(given) < len(pairs):
-                hint = "give the inventory of the silver that they are from"
-                raise SubdpError("pairs of silver do not say what their values are", where=self.where, hint=hint)
-            soft = [tree.inventory for tree, _, _ in given if isinstance(tree, SoftTree)]
-            inventory = merged([*([inventory_of(trees)] if trees else []), *soft])
-        self.inventory, self.made_from, self._pairs = dict(inventory), {"pairs": len(pairs)}, pairs
-        check_trees(trees, inventory.get(LABELS.name, ()))
-        for tree, alignment, words in given:
-            alignment.check(len(tree), len(words))
-            if isinstance(tree, SoftTree):
-                for name, values in tree.inventory.items():
-                    _columns(values, inventory.get(name, values))
-
-    def __len__(self) -> int:
-        return len(self._pairs)
-
-    def __getitem__(self, index: int) -> SilverPair:
-        if not 0 <= index < len(self):
-            raise IndexError(index)
-        pair = self._pairs[index]
-        if isinstance(pair, SilverPair):
-            return pair
-        tree, alignment, words = pair
-        if isinstance(tree, Sentence):
-            more = {name: self.inventory[name] for name in of_kind(self.inventory, "word")}
-            tree = SoftTree.of(tree, self.inventory[LABELS.name], more=more)
-        found = {name: _fitted(tree, name, values).astype(np.float16) for name, values in self.inventory.items()}
-        return SilverPair(tree.words, tuple(words), alignment, found)
-
-    def targets(self) -> Iterator[tuple[str, ...]]:
-        return (pair.target if isinstance(pair, SilverPair) else tuple(pair[2]) for pair in self._pairs)
-
-
-def _fitted(tree: SoftTree, name: str, values: tuple[str, ...]) -> npt.NDArray[np.floating]:
-    """A distribution of a tree over the values asked for; without mass, and so without loss, where it has none."""
-    if name not in tree.inventory:
-        return np.zeros(shape(find_substructure(name).kind, len(tree), len(values)))
-    known, given = tree.distributions[name], tree.inventory[name]
-    if given == values:
-        return known
-    fitted = np.zeros((*known.shape[:-1], len(values)))
-    for column, to in enumerate(_columns(given, values)):
-        fitted[..., to] += known[..., column]
-    return fitted
-
-
-def _columns(given: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """For each value its place among those wanted; a value that is not there counts without its subtype."""
-    places = {value: place for place, value in enumerate(wanted)}
-    for value in given:
-        places.setdefault(value, places.get(value.partition(":")[0], -1))
-        if places[value] < 0:
-            hint = f"it knows {', '.join(wanted)}"
-            raise SubdpError(f"{value!r} is not among the values of the parser", where="silver in memory", hint=hint)
-    return [places[value] for value in given]
-
-
 class SilverStore(Silver):
     """Silver on disk, read as it is asked for. One that is not finished can be filled, but not read."""
 
     def __init__(self, folder: Path):
         self.folder, self.where = folder, str(folder)
         info = _read_info(folder)
+        mark_used(folder / _INFO)
         self.made_from, self.pairs = info["made_from"], int(info["pairs"])
         self.inventory = {name: tuple(values) for name, values in info["values"].items()}
         self._schema = pa.schema([*_COLUMNS, *((name, pa.large_binary()) for name in self.inventory)])
