@@ -141,6 +141,35 @@ def test_parsing_streams_and_keeps_all_but_the_tree(source: Parser) -> None:
     assert parsed.upos == unparsed.upos
 
 
+def test_it_takes_text_words_and_sentences_and_names_what_it_does_not_take(source: Parser) -> None:
+    words = ["the", "dog", "sees", "a", "cat"]
+    for given in ("the dog sees a cat", [words], [" ".join(words)], Sentence.of(words)):
+        (parsed,) = source(given)
+        assert parsed.words == tuple(words)
+        assert parsed.heads == (2, 3, 0, 5, 3)
+    first, second = source("The dog sees a cat. It runs.", confidence=True)
+    assert (first.text, second.text) == ("The dog sees a cat.", "It runs.")
+    assert "HeadProb=" in second.conllu
+    assert source("") == []
+    with pytest.raises(TypeError, match=r"takes text, sentences, and lists of words, but was given this int, 3"):
+        source.parse(3)  # type: ignore[arg-type]
+
+
+def test_a_look_at_a_parser_tells_what_it_is(source: Parser) -> None:
+    assert repr(source).startswith("<Parser: a dependency parser, 5 labels, encoder ")
+    assert "5 labels" in source._repr_html_()
+
+
+def test_another_parsers_trees_are_a_source_in_a_few_lines(source: Parser) -> None:
+    pairs = toy_pairs(60, seed=3)
+    silver = Silver.of(((tree, links, translation.words) for tree, translation, links in pairs), source.inventory)
+    german = source.adapt(silver, settings=SETTINGS)
+    assert german.evaluate([translation for _, translation, _ in toy_pairs(20, seed=9)]).las > 90
+    other = Sentence.of(["dogs", "bark"], heads=[2, 0], labels=["subj", "root"])
+    with pytest.raises(SubdpError, match=r"other labels than this parser \(make it with this parser, or with Silver"):
+        source.adapt(Silver.of([(other, Alignment.parse("0-0"), ["hundoj"])]))
+
+
 def test_confidences_name_the_rivals_of_a_doubtful_word(source: Parser) -> None:
     (parsed,) = source.parse([Sentence.of(["dog", "a", "today", "sees"], misc=["A=b", "_", "_", "_"])], confidence=True)
     notes = [line.split("\t")[9] for line in parsed.conllu.split("\n")]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -23,8 +24,11 @@ import torch
 from subdp.alignment.aligner import Aligner
 from subdp.alignment.registry import find_aligner
 from subdp.corpus.bitext import Bitext
+from subdp.corpus.draft import Texts, as_sentences
 from subdp.corpus.layers import UNANNOTATED, find_layer
 from subdp.corpus.treebank import Sentence, trees_hash
+from subdp.corpus.words import Tokenizer
+from subdp.drawing.notebook import table
 from subdp.encoder.batch import Batcher, Words, chunks
 from subdp.encoder.encoder import Encoder
 from subdp.encoder.feature_store import FeatureStore
@@ -33,6 +37,8 @@ from subdp.evaluation.attachment import evaluate
 from subdp.evaluation.scores import Scores
 from subdp.network.biaffine import Biaffine
 from subdp.network.growth import with_values
+from subdp.network.hub import find_model, push
+from subdp.network.model_card import facts as card_facts
 from subdp.network.model_folder import Model, check_replaceable, load_folder, save_folder
 from subdp.network.prediction import UPOS, chunk_words
 from subdp.network.units import PairsUnit, ParseUnit, ProjectUnit, soft_trees
@@ -131,9 +137,10 @@ class Parser:
     ) -> Parser:
         """Load a model folder; nothing in it is executed. `encoder` says where its encoder is if it has moved.
 
+        `en` is the English parser that ships with the package, `org/name` one on the Hugging Face Hub.
         `device` is where it runs, `cpu` or `cuda` for example: by default a GPU if there is one, or where `encoder` is.
         """
-        found = load_folder(Path(folder))
+        found = load_folder(find_model(folder))
         facts = found.encoder
         model = encoder if isinstance(encoder, Encoder) else Encoder.load(encoder or facts["name"], device)
         if model.fingerprint != facts["fingerprint"]:
@@ -157,10 +164,26 @@ class Parser:
         state = {} if self.trained_encoder is None else self.trained_encoder.state_dict()
         save_folder(Path(folder), Model(self.network, self.config, self.inventory, facts, self.about, state), half=half)
 
+    def push_to_hub(self, name: str, *, private: bool = False, half: bool = False) -> str:
+        """Copy the parser to the Hugging Face Hub as `org/name`, for `Parser.load`; gives back its address.
+
+        The language and the licence that the Hub is to show are `about["language"]` and `about["licence"]`.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            self.save(Path(folder) / "parser", half=half)
+            return push(Path(folder) / "parser", name, private=private)
+
     @staticmethod
     def check_folder(folder: str | Path) -> None:
         """Raise unless a parser may be saved there; worth calling before hours of training."""
         check_replaceable(Path(folder))
+
+    def __repr__(self) -> str:
+        (_, title), (_, kinds), (_, encoder), *_ = card_facts(self.inventory, self.encoder.name, self.about)
+        return f"<Parser: {title}, {kinds}, encoder {encoder}>"
+
+    def _repr_html_(self) -> str:
+        return table(card_facts(self.inventory, self.encoder.name, self.about))
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -193,10 +216,15 @@ class Parser:
         for chunk in chunks(sentences, chunk_words(self.network.device)):
             yield from soft_trees(self.network, chunk, self._fresh, self.inventory)
 
+    def __call__(self, texts: Texts, **options: Any) -> list[Sentence]:
+        """The sentences of a text, with trees; all that `parse` takes."""
+        return list(self.parse(texts, **options))
+
     def parse(
         self,
-        sentences: Iterable[Sentence],
+        sentences: Texts,
         *,
+        tokenizer: str | Tokenizer = "unicode",
         confidence: bool = False,
         retag: bool = False,
         remember: bool = False,
@@ -204,17 +232,19 @@ class Parser:
     ) -> Iterator[Sentence]:
         """Fill in trees and tags, as a stream; all else stays. `confidence` adds probabilities and rivals to MISC.
 
-        A UPOS that a sentence has already stays too, unless `retag` is set.
+        A UPOS that a sentence has already stays too, unless `retag` is set. What is given may be a raw text, which is
+        split into sentences and words (by `tokenizer`), or many: texts, lists of words, sentences.
 
         With `remember`, the encoder's vectors are read from the feature store, or added to it: for sentences that more
         than one parser parses. All of them are then read before the first one is parsed.
         """
-        batcher = self._fresh
+        batcher, given = self._fresh, as_sentences(sentences, tokenizer)
         if remember:
-            sentences, batcher = list(sentences), self._stored
-            self._remember(sentence.words for sentence in sentences)
+            kept, batcher = list(given), self._stored
+            self._remember(sentence.words for sentence in kept)
+            given = iter(kept)
         work = ParseUnit(self.network, batcher, self.inventory, confidence, retag)
-        return chain.from_iterable(engine.map(work, chunks(sentences, chunk_words(self.network.device))))
+        return chain.from_iterable(engine.map(work, chunks(given, chunk_words(self.network.device))))
 
     def evaluate(self, treebank: Iterable[Sentence], **options: Any) -> Scores:
         """Parse the words of a gold treebank and score the result, as `subdp.evaluate` does."""
@@ -310,7 +340,8 @@ class Parser:
     ) -> Parser:
         """`adapt`, with all values of the trees."""
         if dict(silver.inventory) != dict(self.inventory):
-            raise SubdpError("the silver has other labels than this parser", where=silver.where)
+            hint = "make it with this parser, or with Silver.of(pairs, parser.inventory)"
+            raise SubdpError("the silver has other labels than this parser", where=silver.where, hint=hint)
         if len(silver) == 0:
             raise SubdpError("there are no sentence pairs to learn from", where=silver.where)
         self._remember(chain(silver.targets(), (tree.words for tree in trees)))

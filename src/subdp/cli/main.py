@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from cyclopts import CycloptsError
 
-from subdp.cli import data, experiments, runs, steps, texts, translation, trees, upkeep
+from subdp.cli import convert, data, experiments, runs, steps, texts, translation, trees, upkeep
 from subdp.cli.app import app, misused
 
 __all__ = ["app", "main"]
 
-VERBS = (data, experiments, runs, steps, texts, translation, trees, upkeep)
+VERBS = (convert, data, experiments, runs, steps, texts, translation, trees, upkeep)
 
 
 def main() -> None:

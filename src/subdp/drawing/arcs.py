@@ -28,6 +28,12 @@ class Arc:
             raise SubdpError(f"a probability of {self.probability}", hint="it must be between 0 and 1")
 
 
+def tree_arcs(heads: Sequence[int], labels: Sequence[str]) -> list[Arc]:
+    """The arcs of a tree, `heads[0]` being the head of word 1; a word without a known head has none."""
+    relations = enumerate(zip(heads, labels, strict=True), 1)
+    return [Arc(word, head, label) for word, (head, label) in relations if head >= 0]
+
+
 def shown_words(words: Sequence[str], arcs: Sequence[Arc]) -> list[str]:
     """ROOT and the cleaned words, after checking that the arcs stay within the sentence."""
     if not words:

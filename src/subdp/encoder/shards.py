@@ -133,6 +133,10 @@ class Shards:
         at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
         return np.where(known[at] == keys, places[at], -1)
 
+    def files_of(self, places: NDArray[np.int64]) -> list[Path]:
+        """The files in which the sentences at these places are."""
+        return [self._shards[number].file for number in np.unique(places // _ROWS).tolist() if number >= 0]
+
     def find_sound(self, keys: Keys) -> NDArray[np.int64]:
         """As `find`, but the checksum of each shard concerned is verified, once; a damaged one is removed.
 

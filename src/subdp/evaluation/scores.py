@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 
+from subdp.drawing.notebook import table
 from subdp.support.errors import counted
 
 Punctuation = Literal["upos", "deprel", "form", "none"]
@@ -207,6 +208,16 @@ class Scores(Attachment):
         """UAS, LAS and the accuracy of layers, for a model card."""
         tags = "".join(f", {_title(name)} {scores.accuracy:.1f}" for name, scores in self.layers.items())
         return f"UAS {self.uas:.1f}, LAS {self.las:.1f}{tags}"
+
+    def __repr__(self) -> str:
+        return f"<Scores: {str(self).partition('  (')[0]}>"
+
+    def _repr_html_(self) -> str:
+        rows = (
+            (relation, f"{found.words:,}", f"{found.uas:.1f}", f"{found.las:.1f}", f"{found.f1:.1f}")
+            for relation, found in self.by_relation.items()
+        )
+        return table(rows, head=("relation", "words", "UAS", "LAS", "F1"), title=str(self))
 
     def __str__(self) -> str:
         remarks = {

@@ -1,11 +1,20 @@
-"""The model card: where a parser comes from, what it was trained on and how well it does, in plain sentences."""
+"""The model card: where a parser comes from, what it was trained on and how well it does, in plain sentences.
+
+Above them is the front matter that the Hugging Face Hub reads: language, licence, data and scores.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from subdp.support.errors import counted
+
+_SCORE = re.compile(r"([A-Za-z]\S*) (\d+\.\d+)").findall
+_UD_FILE = re.compile(r"([a-z]{2,3})_[a-z0-9]+-ud-").match
+_LICENCE = re.compile(r"(cc[ -]by[a-z -]*\d\.\d|mit|apache[ -]2\.0)\b", re.IGNORECASE).match
 
 
 def card(values: Mapping[str, Sequence[str]], encoder: Mapping[str, Any], about: Mapping[str, Any]) -> str:
@@ -13,6 +22,7 @@ def card(values: Mapping[str, Sequence[str]], encoder: Mapping[str, Any], about:
     name = encoder["name"]
     note = "the encoder that installs with subdp, not the paper's XLM-R" if name == "bundled" else "frozen"
     lines = [
+        *_front_matter(about),
         f"# {about.get('title', 'A dependency parser')}",
         "",
         "Made with subdp (Substructure Distribution Projection, Shi, Gimpel and Livescu 2022).",
@@ -24,7 +34,55 @@ def card(values: Mapping[str, Sequence[str]], encoder: Mapping[str, Any], about:
     ]
     if "licence" in about:
         lines.append(f"- Licence: {about['licence']}.")
-    return "\n".join([*lines, "", "Use: `subdp parse text.txt --parser THIS_FOLDER`", ""])
+    use = "Use: `subdp parse text.txt --parser NAME`, or `subdp.Parser.load(NAME)` in Python;"
+    return "\n".join([*lines, "", f"{use} NAME is this folder, or its name on the Hub.", ""])
+
+
+def facts(values: Mapping[str, Sequence[str]], encoder: str, about: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The same in a few words, for a look at a parser: what a fact is called, and the fact."""
+    kinds = [f"{len(items)} {name}" for name, items in values.items() if items]
+    return [
+        ("parser", about.get("title", "a dependency parser")),
+        ("predicts", " and ".join(kinds)),
+        ("encoder", encoder),
+        *(about.get("scores", {}).items()),
+    ]
+
+
+def _front_matter(about: Mapping[str, Any]) -> list[str]:
+    """What the Hub reads, in YAML, of which JSON is a part: what is not known is left out."""
+    first = about
+    while "adapted_from" in first:
+        first = first["adapted_from"]
+    matter: dict[str, Any] = {"library_name": "subdp", "pipeline_tag": "token-classification"}
+    if language := about.get("language", _language(about)):
+        matter["language"] = language
+    if licence := about.get("licence"):
+        known = _LICENCE(licence)
+        matter["license"] = re.sub(r"\s", "-", known[0].lower()) if known else "other"
+        matter |= {} if known else {"license_name": licence}
+    matter["tags"] = ["dependency-parsing", "universal-dependencies", "subdp"]
+    if _UD_FILE(first.get("treebank", "")):
+        matter["datasets"] = ["universal_dependencies"]
+    if results := [_result(split, scores) for split, scores in about.get("scores", {}).items()]:
+        matter["metrics"] = sorted({metric["type"] for result in results for metric in result["metrics"]})
+        matter["model-index"] = [{"name": about.get("title", "A dependency parser"), "results": results}]
+    return ["---", *(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in matter.items()), "---", ""]
+
+
+def _language(about: Mapping[str, Any]) -> str | None:
+    """The language of the treebank that a parser was trained on, by the file's name; one adapted has no such file."""
+    found = _UD_FILE(about.get("treebank", ""))
+    return found[1] if found else None
+
+
+def _result(split: str, scores: str) -> dict[str, Any]:
+    """One row of the Hub's table: `UAS 91.2, LAS 88.3` on a split, as numbers."""
+    return {
+        "task": {"type": "token-classification", "name": "dependency parsing"},
+        "dataset": {"type": "universal_dependencies", "name": "Universal Dependencies", "split": split},
+        "metrics": [{"type": name.lower(), "name": name, "value": float(value)} for name, value in _SCORE(scores)],
+    }
 
 
 def _title(kind: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from subdp.network.hub import find_model
 from subdp.network.shipped import SHIPPED
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import Source, name_of
@@ -94,7 +95,7 @@ class RunOptions:
         """The model folder of a bitext's source parser; one that the run trains is in `output`."""
         if self.treebank is not None:
             return output / "source-parser"
-        return Path(_of_bitext(self.source_parser, number) or SHIPPED)
+        return find_model(_of_bitext(self.source_parser, number) or SHIPPED)
 
     def gold_trees_of(self, number: int) -> str | None:
         """The treebank of which a bitext is the translation, if its trees are to be projected."""

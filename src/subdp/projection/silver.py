@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from html import escape
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from subdp.alignment.links import Alignment
-from subdp.projection.soft_tree import SoftTree
+from subdp.corpus.treebank import Sentence
+from subdp.drawing.notebook import outline, scrolled
+from subdp.projection.soft_tree import SoftTree, project
 from subdp.projection.substructures import ARCS, LABELS, Inventory, find_substructure, shape
+from subdp.support.cache import mark_used
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import open_output
 
@@ -30,6 +35,7 @@ SHARD = 512
 """Pairs in a shard: the most that is redone after an interruption."""
 
 _INFO = "silver.json"
+_DRAWN = 3  # pairs that a notebook shows
 _COLUMNS = [
     ("source", pa.list_(pa.string())),
     ("target", pa.list_(pa.string())),
@@ -59,6 +65,10 @@ class SilverPair:
         return SoftTree(self.source, distributions, inventory, (True,) * len(self.source))
 
 
+Source: TypeAlias = tuple[Sentence | SoftTree, Alignment, Sequence[str]]
+"""A tree, discrete or soft, the word alignment, and the words of the translation: what `project` takes."""
+
+
 class Silver(ABC):
     """Sentence pairs with source distributions; `made_from` records their origin, `where` names them in errors."""
 
@@ -79,6 +89,28 @@ class Silver(ABC):
     def __iter__(self) -> Iterator[SilverPair]:
         return (self[index] for index in range(len(self)))
 
+    @staticmethod
+    def of(pairs: Iterable[Source | SilverPair], inventory: Inventory | None = None) -> Silver:
+        """Silver in memory, from any parser's trees or distributions: of each pair (tree, alignment, words).
+
+        `inventory` has the values that the parser to be adapted knows, its `Parser.inventory`; without it they are the
+        labels that occur. Pairs of other silver, as for a part of it, are taken as they are and need its inventory.
+        """
+        from subdp.projection.silver_list import SilverList
+
+        return SilverList(list(pairs), inventory)
+
+    def __repr__(self) -> str:
+        return f"<Silver of {counted(len(self), 'pair')}: {self.where}>"
+
+    def _repr_html_(self) -> str:
+        """The first pairs, as they are projected."""
+        pictures = [f"<b>{counted(len(self), 'pair')}: {escape(self.where)}</b>"]
+        for pair in islice(self, _DRAWN):
+            soft = project(pair.tree(self.inventory), pair.alignment, onto=pair.target)
+            pictures.append(scrolled(soft._repr_svg_(), outline(pair.source)))
+        return "\n".join(pictures)
+
 
 class SilverStore(Silver):
     """Silver on disk, read on demand. An unfinished store can be written to, but not read."""
@@ -86,6 +118,7 @@ class SilverStore(Silver):
     def __init__(self, folder: Path):
         self.folder, self.where = folder, str(folder)
         info = _read_info(folder)
+        mark_used(folder / _INFO)
         self.made_from, self.pairs = info["made_from"], int(info["pairs"])
         self.inventory = {name: tuple(values) for name, values in info["values"].items()}
         self._schema = pa.schema([*_COLUMNS, *((name, pa.large_binary()) for name in self.inventory)])

@@ -15,12 +15,16 @@ import numpy.typing as npt
 from subdp.alignment.links import Alignment
 from subdp.corpus.treebank import UNKNOWN, Sentence
 from subdp.decoding.decode import decode
+from subdp.drawing.arcs import Arc
+from subdp.drawing.notebook import outline, scrolled
+from subdp.drawing.svg import render_svg
 from subdp.projection.operators import project_hard, target_to_source
 from subdp.projection.substructures import ARCS, LABELS, Inventory, carry, find_substructure, shape
-from subdp.support.errors import SubdpError
+from subdp.support.errors import SubdpError, counted
 
 Floats = npt.NDArray[np.floating]
 _TOLERANCE = 1e-3  # for rows that sum to 1 in half precision
+_WORTH_DRAWING = 0.05  # an arc less probable than this would only fill the picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,22 @@ class SoftTree:
 
     def __len__(self) -> int:
         return len(self.words)
+
+    def __repr__(self) -> str:
+        size, kept = counted(len(self), "word"), self.coverage.mean()
+        return f"<SoftTree of {size}, {kept:.0%} of the mass kept: {outline(self.words)}>"
+
+    def _repr_svg_(self) -> str:
+        arcs = [
+            Arc(word, found.head, found.label, min(found.probability, 1.0))
+            for word in range(1, len(self) + 1)
+            for found in self.heads_of(word)
+            if found.probability >= _WORTH_DRAWING
+        ]
+        return render_svg(self.words, arcs)
+
+    def _repr_html_(self) -> str:
+        return scrolled(self._repr_svg_())
 
     def heads_of(self, word: int) -> list[Head]:
         """The heads of a word (from 1) with probability above 0, likeliest first."""

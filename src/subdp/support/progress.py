@@ -1,4 +1,4 @@
-"""A progress bar with rate and remaining time on standard error, shown only at a terminal.
+"""A progress bar with rate and remaining time: on standard error at a terminal, and in notebooks.
 
 `SUBDP_QUIET=1`, which `--quiet` sets, turns it off everywhere. rich is imported only when a bar is drawn.
 """
@@ -10,11 +10,31 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def visible() -> bool:
-    """Whether progress bars are shown."""
-    return sys.stderr.isatty() and os.environ.get("SUBDP_QUIET", "") in ("", "0")
+    """Whether a person is there to see progress."""
+    return (sys.stderr.isatty() or _in_notebook()) and os.environ.get("SUBDP_QUIET", "") in ("", "0")
+
+
+def _in_notebook() -> bool:
+    """Whether this is the kernel of a notebook, which is what Jupyter, VS Code and Colab have in common."""
+    ipython = sys.modules.get("IPython")
+    return getattr(ipython and ipython.get_ipython(), "kernel", None) is not None
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    if _in_notebook() and find_spec("ipywidgets") is None:
+        # rich would only say that it wants ipywidgets; a notebook shows a line that is written over as well.
+        return Console(stderr=True, force_jupyter=False, force_terminal=True, width=100)
+    return Console(stderr=True)
 
 
 @contextmanager
@@ -27,7 +47,6 @@ def progress(title: str, total: int | None, unit: str, done: int = 0) -> Iterato
     if not visible():
         yield lambda done=0, note="": None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
     from rich.text import Text
 
@@ -47,7 +66,7 @@ def progress(title: str, total: int | None, unit: str, done: int = 0) -> Iterato
         Rate(),
         TextColumn("{task.fields[note]}"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=_console(), transient=True) as bar:
         task = bar.add_task(title, total=total, completed=done, note="")
 
         def advance(done: int = 0, note: str | None = None) -> None:

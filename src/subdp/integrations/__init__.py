@@ -1,0 +1,1 @@
+"""subdp inside other tools: spaCy."""
