@@ -236,7 +236,7 @@ def test_saving_never_replaces_a_folder_of_something_else(source: Parser, tmp_pa
         Parser.check_folder(tmp_path / "parser")
     (tmp_path / "hf").mkdir()
     (tmp_path / "hf" / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(SubdpError, match="something else"):
+    with pytest.raises(SubdpError, match="something other"):
         Parser.check_folder(tmp_path / "hf")
 
 

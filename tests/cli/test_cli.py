@@ -247,7 +247,7 @@ def test_a_folder_of_something_else_is_refused_before_training(
     (model / "model.safetensors").write_bytes(b"weights")
     given = ["--treebank", treebanks[0]] if verb == "train" else ["--silver", tmp_path / "silver"]
     assert run(verb, *given, "-o", model) == 1
-    assert "xlm-roberta: holds something else than a parser" in capsys.readouterr().err
+    assert "xlm-roberta: holds something other than a parser" in capsys.readouterr().err
     assert (model / "model.safetensors").read_bytes() == b"weights"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gold.conllu", "system.conllu", "xlm-roberta"]
 

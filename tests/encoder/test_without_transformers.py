@@ -50,7 +50,7 @@ def test_parse_annotate_and_run_work_with_the_bundled_encoder(tmp_path: Path) ->
         ["run", "--bitext", "pairs.tsv", "-o", "out", "--adapt.epochs", "1"],
     )
     assert ran.returncode == 0, ran.stderr
-    assert "2\tdog\t_\tX\t_\t_\t3\tnsubj" in ran.stdout
+    assert "2\tdog\t_\tNOUN\t_\t_\t3\tnsubj" in ran.stdout
     assert "Katze" not in ran.stdout
     assert "\tcat\t" in (tmp_path / "draft.conllu").read_text()
     assert (tmp_path / "out" / "parser" / "model.safetensors").exists()

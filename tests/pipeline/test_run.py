@@ -507,7 +507,7 @@ class TestMishaps:
         (data / "out" / "parser").mkdir()
         (data / "out" / "parser" / "config.json").write_text('{"model_type": "bert"}')
         said: list[str] = []
-        with pytest.raises(SubdpError, match="parser: holds something else than a parser"):
+        with pytest.raises(SubdpError, match="parser: holds something other than a parser"):
             make(data, source, seed=9).perform(said.append)
         assert said == []
         assert (data / "out" / "parser" / "config.json").exists()

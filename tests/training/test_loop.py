@@ -28,6 +28,8 @@ from subdp.training.examples import TreeExamples
 from subdp.training.loop import CHECKPOINT, METRICS, _clip
 from tests.grammar import toy_pairs
 
+pytestmark = pytest.mark.trains
+
 NETWORK = NetworkConfig(features=24, lstm=16, lstm_layers=2, arc=16, label=12, dropout=0.1)
 
 
@@ -159,8 +161,6 @@ from pathlib import Path
 import torch
 from subdp.encoder.encoder import Encoder
 from tests.training.test_loop import train
-
-pytestmark = pytest.mark.trains
 torch.set_num_threads(1)
 print("ready", flush=True)
 train(Encoder.load(sys.argv[1]), Path(sys.argv[2]), epochs=12).save(sys.argv[3])

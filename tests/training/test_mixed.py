@@ -20,6 +20,8 @@ from subdp.support.settings import NetworkConfig, Settings, TrainConfig
 from subdp.training.examples import MixedExamples, SoftExamples, TreeExamples
 from tests.grammar import as_pair, toy_pairs
 
+pytestmark = pytest.mark.trains
+
 SETTINGS = replace(
     Settings.resolve(),
     network=NetworkConfig(features=24, lstm=16, lstm_layers=2, arc=16, label=12, dropout=0.0),
@@ -84,9 +86,11 @@ def test_partial_trees_train_on_what_is_there(source: Parser, silver: Silver) ->
 
 def test_trees_that_are_scored_on_too_are_refused(tmp_path: Path) -> None:
     write_conllu(TREES[:5], tmp_path / "trees.conllu")
-    assert len(read_trees([tmp_path / "trees.conllu"], {"test.conllu": TREES[5:]})) == 5
-    with pytest.raises(SubdpError, match=r"trees.conllu: sentence 1 is also in test.conllu"):
-        read_trees([tmp_path / "trees.conllu"], {"test.conllu": TREES[:1]})
+    write_conllu(TREES[6:9], tmp_path / "dev.conllu")
+    write_conllu(TREES[4:5], tmp_path / "test.conllu")
+    assert len(read_trees([tmp_path / "trees.conllu"], [tmp_path / "dev.conllu"])) == 5
+    with pytest.raises(SubdpError, match=r"trees\.conllu: sentence 5 is also in .*test\.conllu"):
+        read_trees([tmp_path / "trees.conllu"], [tmp_path / "dev.conllu", tmp_path / "test.conllu"])
     write_conllu([Sentence.of(["a", "b"])], tmp_path / "none.conllu")
     with pytest.raises(SubdpError, match="no word of 1 tree has a head"):
         read_trees([tmp_path / "none.conllu"])

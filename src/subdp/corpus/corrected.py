@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 from subdp.corpus.treebank import UNKNOWN, Sentence, read_conllu
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import Source, name_of
 
 
-def read_trees(files: Sequence[Source], held_out: Mapping[str, Iterable[Sentence]] | None = None) -> list[Sentence]:
+def read_trees(files: Sequence[Source], held_out: Sequence[Source] = ()) -> list[Sentence]:
     """The trees of several CoNLL-U files to train on; heads may be missing (`_`), and such words add no loss.
 
-    A sentence that is also among those that a parser is scored on, `held_out` by the name of their file, is an error:
-    the scores would be worth nothing.
+    A sentence that is also in a file that parsers are scored on, `held_out`, is an error: the scores would be worth
+    nothing.
     """
-    scored = {sentence.words: name for name, sentences in (held_out or {}).items() for sentence in sentences}
+    scored = {sentence.words: name_of(file) for file in held_out for sentence in read_conllu(file)}
     trees: list[Sentence] = []
     for file in files:
         for number, tree in enumerate(read_conllu(file, any_roots=True), 1):

@@ -21,7 +21,7 @@ _SCRIPTS = ("document.js", "layout.js", "tree.js", "page.js")
 
 
 def render_page(sentences: Iterable[str], *, title: str, edit: bool = False) -> str:
-    """Sentences in CoNLL-U on a page, least sure first; with `edit`, one on which trees are corrected and saved as CoNLL-U.
+    """Sentences in CoNLL-U on a page, least sure first; with `edit`, one to correct the trees on and to save them.
 
     What is done on the page is kept by the browser under the hash of its sentences.
     """

@@ -148,10 +148,7 @@ def _name(number: int, sentence: Sentence) -> str:
 
 
 def _quote(word: str | None) -> str:
-    """A word in quotes, with code points where it may look the same as another."""
-    if word is None:
-        return "no more words"
-    return repr(word) if unicodedata.is_normalized("NFC", word) else f"{word!r} ({word!a})"
+    return "no more words" if word is None else repr(word)
 
 
 def _kept(sentence: Sentence, punctuation: Punctuation) -> Sequence[int]:

@@ -63,7 +63,7 @@ class Run:
             return 0
         self._prepare()
         # An error in them is better found now than after hours of training.
-        read_trees(self.options.trees, {path: read_conllu(path) for path in self.options.gold.values()})
+        read_trees(self.options.trees, list(self.options.gold.values()))
         for path in self.options.gold_trees:
             list(read_conllu(path, any_roots=True))
         performed = perform(stages, self.root, say)

@@ -144,7 +144,7 @@ class _Part:
             first, *rest = data.splitlines(keepends=True) or [head]
             if rest and first != head:
                 hint = "finish it with that translator, or remove this file to start over"
-                raise SubdpError("holds what another translator has done", where=str(path), hint=hint)
+                raise SubdpError("was made by another translator", where=str(path), hint=hint)
             try:
                 self.done.update(json.loads(line) for line in rest)
             except (ValueError, TypeError):
