@@ -27,6 +27,8 @@ from subdp.training.examples import SoftExamples
 from subdp.training.loop import mean_loss
 from tests.grammar import as_pair, toy_pairs
 
+pytestmark = pytest.mark.trains
+
 SETTINGS = replace(
     Settings.resolve(),
     network=NetworkConfig(features=32, lstm=24, lstm_layers=2, arc=24, label=16, dropout=0.1),
@@ -77,7 +79,7 @@ def test_completion_fits_unlinked_words_to_the_teacher_and_the_papers_losses_lea
         examples, agreement = SoftExamples(source._stored, silver, range(60), losses).taught_by(source.network)
         loss[completion] = mean_loss(source.network, examples)
         assert (agreement is None) == (completion == "none")
-    assert loss["none"] < 0.1, "a determiner's head has no link: next to nothing is known"
+    assert loss["none"] < loss["source"] / 2, "a determiner's head has no link: next to nothing is known"
     own = [tree.distributions for tree in source.distributions(translation.words for _, translation, _ in pairs)]
     entropies = [
         -float((one["arcs"] * np.log(one["arcs"].clip(1e-30))).sum())
@@ -155,7 +157,9 @@ def test_a_saved_parser_is_the_same_when_loaded(source: Parser, tiny: Encoder, t
     assert "trained on" in (tmp_path / "model" / "README.md").read_text().lower()
     source.save(tmp_path / "half", half=True)
     gold = [tree for tree, _, _ in toy_pairs(20, seed=9)]
-    assert Parser.load(tmp_path / "half", encoder=tiny).evaluate(gold).las == source.evaluate(gold).las
+    assert Parser.load(tmp_path / "half", encoder=tiny).evaluate(gold).las == pytest.approx(
+        source.evaluate(gold).las, abs=5
+    )
     size = {name: (tmp_path / name / "model.safetensors").stat().st_size for name in ("model", "half")}
     assert size["half"] < 0.6 * size["model"]
 

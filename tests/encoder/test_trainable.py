@@ -18,6 +18,8 @@ from subdp.support.settings import NetworkConfig, Settings, TrainConfig
 from subdp.training.loop import CHECKPOINT
 from tests.grammar import as_pair, toy_pairs
 
+pytestmark = pytest.mark.trains
+
 SETTINGS = replace(
     Settings.resolve(),
     network=NetworkConfig(features=24, lstm=16, lstm_layers=2, arc=16, label=12, dropout=0.1),

@@ -21,6 +21,8 @@ from subdp.support.settings import LOSSES, NetworkConfig, Settings, TrainConfig
 from tests.grammar import toy_pairs
 from tests.tiny import tiny_encoder
 
+pytestmark = pytest.mark.trains
+
 PARTS = ("ntrex", "pud", "tatoeba")
 SETTINGS = replace(
     Settings.resolve(),

@@ -66,7 +66,7 @@ def test_the_two_directions_are_torchs_bidirectional_lstm_on_packed_sequences() 
     packed = pack_padded_sequence(seen[0], lengths + 1, batch_first=True, enforce_sorted=False)
     expected, _ = pad_packed_sequence(oracle(packed)[0], batch_first=True)
     inside = torch.arange(6) <= lengths[:, None]
-    assert torch.allclose(seen[1][inside], expected[inside], atol=1e-6)
+    assert torch.allclose(seen[1][inside], expected[inside], atol=1e-5)
 
 
 def test_a_sentence_scores_the_same_alone_and_beside_longer_ones() -> None:
@@ -119,5 +119,5 @@ def test_gradients_are_the_same_however_many_cores_share_a_batch(threads: int, t
         made.parameters(), torch.autograd.grad(whole / words, list(made.parameters())), strict=True
     ):
         assert found.grad is not None
-        assert torch.allclose(found.grad, expected, atol=1e-6)
+        assert torch.allclose(found.grad, expected, rtol=1e-4, atol=1e-5)
         assert found.grad.stride() == found.stride()  # Adam's fused step reads both as they lie in memory.

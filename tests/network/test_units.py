@@ -20,6 +20,8 @@ from subdp.support.engine import LocalEngine
 from subdp.support.settings import NetworkConfig, Settings, TrainConfig
 from tests.grammar import as_pair, toy_pairs
 
+pytestmark = pytest.mark.trains
+
 SETTINGS = replace(
     Settings.resolve(),
     network=NetworkConfig(features=24, lstm=16, lstm_layers=1, arc=16, label=12, dropout=0.1),

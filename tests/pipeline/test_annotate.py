@@ -20,6 +20,8 @@ from subdp.support.settings import NetworkConfig, Settings, TrainConfig
 from tests.cli.test_cli import run
 from tests.grammar import toy_pairs
 
+pytestmark = pytest.mark.trains
+
 SETTINGS = replace(
     Settings.resolve(),
     network=NetworkConfig(features=16, lstm=12, lstm_layers=1, arc=12, label=8),

@@ -33,6 +33,8 @@ from subdp.support.settings import NetworkConfig, Settings, TrainConfig
 from tests.cli.test_cli import run as command
 from tests.grammar import toy_pairs
 
+pytestmark = pytest.mark.trains
+
 SETTINGS = replace(
     Settings.resolve(),
     network=NetworkConfig(features=16, lstm=12, lstm_layers=1, arc=12, label=8, dropout=0.1),

@@ -19,6 +19,8 @@ from subdp.support.errors import SubdpError
 from subdp.support.settings import NetworkConfig, Settings, TrainConfig
 from tests.grammar import FIRST, as_pair, toy_pairs
 
+pytestmark = pytest.mark.trains
+
 SETTINGS = replace(
     Settings.resolve(),
     network=NetworkConfig(features=32, lstm=24, lstm_layers=2, arc=24, label=16, dropout=0.1),

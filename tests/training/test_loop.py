@@ -28,6 +28,8 @@ from subdp.training.examples import TreeExamples
 from subdp.training.loop import CHECKPOINT, METRICS, _clip
 from tests.grammar import toy_pairs
 
+pytestmark = pytest.mark.trains
+
 NETWORK = NetworkConfig(features=24, lstm=16, lstm_layers=2, arc=16, label=12, dropout=0.1)
 
 
