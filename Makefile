@@ -31,11 +31,15 @@ format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The English parser that ships with the package. UD is a folder that holds UD 2.2's UD_English-EWT.
+# The English parser that ships with the package: trees first, then UPOS on top of them, which leaves the trees as they are.
+# UD is a folder that holds UD 2.2's UD_English-EWT.
+EWT = $(UD)/UD_English-EWT/en_ewt-ud
 english-parser: install
-	rm -rf src/subdp/network/models/en
-	$(BIN)/subdp train --treebank $(UD)/UD_English-EWT/en_ewt-ud-train.conllu \
-	  --dev $(UD)/UD_English-EWT/en_ewt-ud-dev.conllu --test $(UD)/UD_English-EWT/en_ewt-ud-test.conllu \
+	rm -rf build/english-trees src/subdp/network/models/en
+	$(BIN)/subdp train --treebank $(EWT)-train.conllu --dev $(EWT)-dev.conllu --predict none --seed 1 --half \
+	  --output build/english-trees
+	$(BIN)/subdp train --parser build/english-trees --predict upos --treebank $(EWT)-train.conllu \
+	  --dev $(EWT)-dev.conllu --test $(EWT)-test.conllu --train.epochs 6 \
 	  --title 'English dependency parser (UD English EWT 2.2)' --licence 'CC BY-SA 4.0, as the treebank' \
 	  --seed 1 --half --output src/subdp/network/models/en
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from subdp.alignment.links import Alignment, write_alignments
 from subdp.cli.main import app
@@ -21,6 +22,7 @@ from subdp.projection.quality import pair_qualities, summary
 from subdp.projection.silver import Silver
 from subdp.support.errors import SubdpError
 from subdp.support.settings import NetworkConfig, Settings, TrainConfig
+from subdp.training.examples import TreeExamples
 from tests.grammar import as_pair, toy_pairs
 
 pytestmark = pytest.mark.trains
@@ -83,6 +85,38 @@ def test_projection_carries_them_and_adapting_learns_them(source: Parser, silver
     assert after.upos is not None
     assert after.upos > max(85, before.upos)
     assert after.layers["misc:NE"].accuracy > 85
+
+
+def test_tags_never_move_what_trees_are_made_from(source: Parser) -> None:
+    examples = TreeExamples(source._stored, SOURCE[:4], source.inventory)
+    source._remember(sentence.words for sentence in SOURCE[:4])
+    network = source.network
+    scored = network(source._stored([sentence.words for sentence in SOURCE[:4]]))
+    tags = sum(logs[scored.mask].sum() for logs in scored.words().values())
+    assert isinstance(tags, torch.Tensor)
+    reached = torch.autograd.grad(tags, list(network.parameters()), allow_unused=True)
+    names = {name for (name, _), found in zip(network.named_parameters(), reached, strict=True) if found is not None}
+    assert names
+    assert all(name.startswith(("scorers.upos.", "scorers.misc:NE.")) for name in names)
+    assert examples.loss(network, range(4)).requires_grad
+
+
+def test_a_layer_is_added_to_a_parser_whose_trees_stay_as_they_are(tiny: Encoder, tmp_path: Path) -> None:
+    trees = Parser.train(map(untagged_tree, SOURCE), encoder=tiny, settings=SETTINGS)
+    wider = trees.with_layers(SOURCE, ["upos"], dev=TARGET[:5], settings=SETTINGS)
+    gold = [tagged(tree) for tree, _, _ in toy_pairs(20, seed=9)]
+    upos = wider.evaluate(gold).upos
+    assert upos is not None
+    assert upos > 90
+    before = trees.network.state_dict()
+    assert all(
+        torch.equal(before[name], tensor) for name, tensor in wider.network.state_dict().items() if name in before
+    )
+    assert all(parameter.requires_grad for parameter in wider.network.parameters())
+    wider.save(tmp_path / "wider")
+    assert "upos added afterwards" in (tmp_path / "wider" / "README.md").read_text()
+    with pytest.raises(SubdpError, match="predicts upos already"):
+        wider.with_layers(SOURCE, ["upos"])
 
 
 def test_upos_is_predicted_by_default_where_the_treebank_has_it(tiny: Encoder) -> None:

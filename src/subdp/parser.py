@@ -131,6 +131,51 @@ class Parser:
         }
         return replace(parser, about={**(about or {}), **made})
 
+    def with_layers(
+        self,
+        treebank: Iterable[Sentence],
+        predict: Sequence[str],
+        *,
+        dev: Iterable[Sentence] = (),
+        settings: Settings | None = None,
+        seed: int = 1,
+        folder: Path | None = None,
+    ) -> Parser:
+        """This parser with more layers, which are trained on a treebank; what it predicts already stays as it is.
+
+        With `dev` sentences the epoch with the highest accuracy of the new layers is kept, otherwise the last.
+        """
+        settings = Settings.resolve() if settings is None else settings
+        sentences, held_out = list(treebank), list(dev)
+        if known := sorted(set(predict) & set(self.layers)):
+            raise SubdpError(f"the parser predicts {known[0]} already", hint="name other layers")
+        found = inventory_of(sentences, predict)
+        torch.manual_seed(seed)
+        wider = self.with_values({**self.inventory, **{name: found[name] for name in predict}})
+        for name, scorer in wider.network.scorers.items():
+            scorer.requires_grad_(name in predict)
+        own = {id(one) for scorer in wider.network.scorers.values() for one in scorer.parameters()}
+        for parameter in wider.network.parameters():
+            parameter.requires_grad_(id(parameter) in own and parameter.requires_grad)
+        wider._remember(sentence.words for sentence in [*sentences, *held_out])
+
+        def accuracy(_: Biaffine) -> float:
+            scores = wider.evaluate(held_out)
+            return sum(scores.layers[name].accuracy for name in predict if name in scores.layers)
+
+        history = train(
+            wider.network,
+            TreeExamples(wider._stored, sentences, wider.inventory),
+            settings.train,
+            seed=seed,
+            held_out=accuracy if held_out else None,
+            folder=folder,
+            title=f"training {', '.join(predict)}",
+        )
+        wider.network.requires_grad_(True)
+        added = {"layers": list(predict), "sentences": len(sentences), "epochs": history.epoch, "seed": seed}
+        return replace(wider, about={**self.about, "added": [*self.about.get("added", []), added]})
+
     @classmethod
     def load(
         cls, folder: str | Path, *, encoder: str | Path | Encoder | None = None, device: str | None = None

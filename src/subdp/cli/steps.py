@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from cyclopts import Parameter
 
@@ -97,6 +97,7 @@ def train(
     dev: str | None = None,
     test: str | None = None,
     encoder: str = "bundled",
+    parser: str | None = None,
     predict: str | None = None,
     preset: PresetName = "small",
     config: str | None = None,
@@ -123,6 +124,8 @@ def train(
         CoNLL-U file to score the finished parser on.
     encoder
         Encoder: bundled, a model folder, or a Hugging Face name.
+    parser
+        Model folder of a parser to add the layers of --predict to, instead of training one; its trees stay as they are.
     predict
         What to predict besides trees, separated by commas: upos, xpos, feats:Case, misc:NE …; none for trees alone. By
         default upos, if the treebank has it.
@@ -160,7 +163,13 @@ def train(
         about["licence"] = licence
     trees = read_conllu(treebank)
     layers = None if predict is None else [] if predict == "none" else predict.split(",")
-    parser = Parser.train(
+    if parser is not None:
+        start = Parser.load(parser, encoder=None if encoder == "bundled" else encoder, device=device)
+        options: Any = {"dev": gold.get("dev", ()), "settings": settings, "seed": seed, "folder": checkpoints}
+        wider = start.with_layers(trees, layers or ["upos"], **options)
+        _finish(replace(wider, about={**wider.about, **about}), output, checkpoints, settings, gold, half=half)
+        return
+    trained = Parser.train(
         trees,
         dev=gold.get("dev", ()),
         encoder=model,
@@ -170,7 +179,7 @@ def train(
         folder=checkpoints,
         about=about,
     )
-    _finish(parser, output, checkpoints, settings, gold, half=half)
+    _finish(trained, output, checkpoints, settings, gold, half=half)
 
 
 @app.command

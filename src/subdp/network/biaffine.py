@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from subdp.encoder.batch import Batch
-from subdp.network.scorers import Scored, make_scorer, outer_layers
+from subdp.network.scorers import Scored, WordScorer, make_scorer, outer_layers
 from subdp.projection.substructures import Inventory, Kind
 from subdp.support.settings import NetworkConfig
 
@@ -35,8 +35,10 @@ class Biaffine(nn.Module):
             nn.ModuleList(nn.LSTM(size, config.lstm, batch_first=True) for size in inputs) for _ in range(2)
         )
         sizes: dict[Kind, int] = {"head": config.arc, "pair": config.label, "word": config.label}
+        states = 2 * config.lstm
+        read: dict[Kind, int] = {"head": states, "pair": states, "word": states + 2 * hidden}
         self.scorers = nn.ModuleDict(
-            {name: make_scorer(name, 2 * config.lstm, sizes, len(values)) for name, values in inventory.items()}
+            {name: make_scorer(name, read, sizes, len(values)) for name, values in inventory.items()}
         )
         outer = [layer for scorer in self.scorers.values() for layer in outer_layers(scorer)]
         for layer in (self.features, *outer):
@@ -83,8 +85,8 @@ class Biaffine(nn.Module):
         for layer, weight in enumerate(weights):
             mixed = mixed + weight * vectors[:, layer].to(weights.dtype)
         words = torch.cat((mixed[first], mixed[last]), dim=-1)  # [B, N, 2·hidden]
-        x = torch.cat((self.root.expand(len(words), 1, -1), words), dim=1)  # [B, N+1, 2·hidden]
-        x = drop(torch.relu(self.features(drop(x))))
+        v = torch.cat((self.root.expand(len(words), 1, -1), words), dim=1)  # [B, N+1, 2·hidden]
+        x = drop(torch.relu(self.features(drop(v))))
         positions = torch.arange(x.shape[1], device=x.device)
         inside = positions <= lengths[:, None]  # [B, N+1], ROOT and words
         # Padding comes last in both directions. Sequences are not packed, which would be slower on a CPU.
@@ -93,5 +95,8 @@ class Biaffine(nn.Module):
             ahead = forth(x)[0]
             behind = back(x.gather(1, turned.expand_as(x)))[0]
             x = drop(torch.cat((ahead, behind.gather(1, turned.expand_as(behind))), dim=-1))
-        parts = {name: scorer(x, inside, drop) for name, scorer in self.scorers.items()}
+        parts = {
+            name: scorer(torch.cat((x, v), dim=-1) if isinstance(scorer, WordScorer) else x, inside, drop)
+            for name, scorer in self.scorers.items()
+        }
         return Scored(inside & (positions > 0), parts)

@@ -96,6 +96,12 @@ def _history(about: Mapping[str, Any]) -> list[str]:
         treebank = f" of {about['treebank']}" if "treebank" in about else ""
         size = f"{counted(trained['sentences'], 'sentence')}{treebank} ({counted(trained['words'], 'word')})"
         steps.append(f"- Trained on {size}, {_epochs(about)}.")
+    for added in about.get("added", []):
+        size = counted(added["sentences"], "sentence")
+        steps.append(
+            f"- {', '.join(added['layers'])} added afterwards, trained on {size}, {counted(added['epochs'], 'epoch')};"
+            " the trees stayed as they were."
+        )
     if adapted := about.get("adapted_on"):
         steps.append(f"- Adapted to {_material(adapted)}, {_epochs(about)}.")
     if about.get("agreement") is not None:

@@ -2,7 +2,7 @@
 
     head   S = [D ; 1] W Hᵀ                 an arc: bias on the dependent's side
     pair   S[l] = [D ; 1] W_l [H ; 1]ᵀ      a label of an arc: biases on both sides
-    word   S = W D + b                      a tag
+    word   S = W MLP([Ṽ ; V]) + b          a tag
 
 with D = MLP_dependent(Ṽ), H = MLP_head(Ṽ). Sizes: B sentences, N words in the longest of them, K values; positions
 0..N, ROOT 0. Biaffine weights start at zero.
@@ -129,7 +129,10 @@ class PairScorer(nn.Module):
 
 
 class WordScorer(nn.Module):
-    """Scores every value of every word."""
+    """Scores every value of every word, from the BiLSTM's states and the vectors below it, neither of which it moves.
+
+    Tags that are trained through the BiLSTM cost trees in other languages more than they give: see docs/decisions.md.
+    """
 
     def __init__(self, inputs: int, size: int, values: int):
         super().__init__()
@@ -137,16 +140,17 @@ class WordScorer(nn.Module):
         self.weight = nn.Linear(size, values)
 
     def forward(self, x: Tensor, inside: Tensor, drop: Drop) -> WordScores:
-        """Shape: x [B, N+1, inputs]."""
+        """Shape: x [B, N+1, inputs], detached here."""
+        x = x.detach()
         return WordScores(self.weight(drop(torch.relu(self.dependent(x)))).log_softmax(-1))
 
 
-def make_scorer(name: str, inputs: int, sizes: Mapping[Kind, int], values: int) -> nn.Module:
+def make_scorer(name: str, inputs: Mapping[Kind, int], sizes: Mapping[Kind, int], values: int) -> nn.Module:
     """The scorer of a substructure, by its kind; `sizes` are those of the vectors D and H for each kind."""
     kind = find_substructure(name).kind
     if kind == "head":
-        return HeadScorer(inputs, sizes[kind])
-    return (PairScorer if kind == "pair" else WordScorer)(inputs, sizes[kind], values)
+        return HeadScorer(inputs[kind], sizes[kind])
+    return (PairScorer if kind == "pair" else WordScorer)(inputs[kind], sizes[kind], values)
 
 
 def outer_layers(scorer: nn.Module) -> list[nn.Linear]:

@@ -63,7 +63,8 @@ def train(
     """
     network.train()  # For CUDA, whose LSTM has no gradients in eval mode; dropout masks are passed in.
     trained = _trained(network, examples.batcher)
-    optimizer = torch.optim.Adam(trained.parameters(), lr=config.lr, betas=(0.9, 0.9), eps=1e-12, fused=True)
+    parameters = [parameter for parameter in trained.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.Adam(parameters, lr=config.lr, betas=(0.9, 0.9), eps=1e-12, fused=True)
     average, best = _copy(trained), _copy(trained)
     history = History()
     if folder is not None and (folder / CHECKPOINT).exists():
@@ -80,7 +81,7 @@ def train(
                 count = sum(examples.lengths[index] for index in indices)
                 for group in optimizer.param_groups:
                     group["lr"] = config.lr * 0.75 ** (step / config.decay_steps)
-                total += _gradients(network, list(trained.parameters()), examples, indices, count)
+                total += _gradients(network, parameters, examples, indices, count)
                 _clip(trained, config.clip)
                 optimizer.step()
                 step += 1
@@ -187,7 +188,7 @@ def _snapshot(
     tensors |= {f"average.{name}": tensor for name, tensor in average.items()}
     tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
     for name, parameter in trained.named_parameters():
-        for key, value in optimizer.state[parameter].items():
+        for key, value in optimizer.state.get(parameter, {}).items():
             tensors[f"adam.{key}.{name}"] = value
     plain = torch.contiguous_format
     return {name: tensor.to("cpu", copy=True, memory_format=plain) for name, tensor in tensors.items()}
@@ -210,9 +211,10 @@ def _restore(
             average[name].copy_(tensors[f"average.{name}"])
             best[name].copy_(tensors[f"best.{name}"])
         for name, parameter in trained.named_parameters():
-            optimizer.state[parameter] = {
-                key: tensors[f"adam.{key}.{name}"].to(parameter.device) for key in ("step", "exp_avg", "exp_avg_sq")
-            }
+            if parameter.requires_grad:
+                optimizer.state[parameter] = {
+                    key: tensors[f"adam.{key}.{name}"].to(parameter.device) for key in ("step", "exp_avg", "exp_avg_sq")
+                }
     except (safetensors.SafetensorError, KeyError, RuntimeError) as error:
         hint = "it belongs to another training; remove it to start over"
         raise SubdpError(f"cannot be resumed from: {error}", where=str(path), hint=hint) from None
