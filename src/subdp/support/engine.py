@@ -68,7 +68,7 @@ class _Processes(Generic[_Unit, _Result]):
         try:
             while True:
                 while len(self.waiting) < 2 * self.jobs and (unit := next(stream, self)) is not self:
-                    self.waiting.append(_Task(unit, self.pool.submit(_do, unit)))  # type: ignore[arg-type]
+                    self.waiting.append(_Task(unit, self._submit(unit)))  # type: ignore[arg-type]
                 if not self.waiting:
                     break
                 try:
@@ -97,7 +97,16 @@ class _Processes(Generic[_Unit, _Result]):
             if task.deaths >= _MOST_DEATHS:
                 hint = "if memory ran out, use fewer --jobs; finished work is kept"
                 raise SubdpError(f"processes were killed {_MOST_DEATHS} times at the same unit of work", hint=hint)
-            task.future = self.pool.submit(_do, task.unit)
+            task.future = self._submit(task.unit)
+
+    def _submit(self, unit: _Unit) -> Future[_Result]:
+        """Hand out a unit; to a pool that a killed process has just broken, as one whose result says so."""
+        try:
+            return self.pool.submit(_do, unit)
+        except BrokenProcessPool as error:
+            broken = Future[_Result]()
+            broken.set_exception(error)
+            return broken
 
     def _new_pool(self) -> ProcessPoolExecutor:
         threads = max(1, (os.cpu_count() or 1) // self.jobs)
