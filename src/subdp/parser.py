@@ -25,7 +25,7 @@ from subdp.alignment.aligner import Aligner
 from subdp.alignment.registry import find_aligner
 from subdp.corpus.bitext import Bitext
 from subdp.corpus.draft import Texts, as_sentences
-from subdp.corpus.layers import UNANNOTATED, find_layer
+from subdp.corpus.layers import UNANNOTATED, has_layer
 from subdp.corpus.treebank import Sentence, trees_hash
 from subdp.corpus.words import Tokenizer
 from subdp.drawing.notebook import table
@@ -150,8 +150,9 @@ class Parser:
         if known := sorted(set(predict) & set(self.layers)):
             raise SubdpError(f"the parser predicts {known[0]} already", hint="name other layers")
         found = inventory_of(sentences, predict)
-        torch.manual_seed(seed)
-        wider = self.with_values({**self.inventory, **{name: found[name] for name in predict}})
+        wider = self.with_values({**self.inventory, **{name: found[name] for name in predict}}, seed)
+        if wider.trained_encoder is not None:
+            wider = replace(wider, trained_encoder=copy.deepcopy(wider.trained_encoder).requires_grad_(False))
         for name, scorer in wider.network.scorers.items():
             scorer.requires_grad_(name in predict)
         own = {id(one) for scorer in wider.network.scorers.values() for one in scorer.parameters()}
@@ -432,13 +433,8 @@ class Parser:
 
     def grown(self, trees: Sequence[Sentence], seed: int = 1) -> Parser:
         """This parser with the labels and tags that it lacks and the trees have."""
-        annotated = [
-            layer
-            for layer in self.layers
-            if any(value != UNANNOTATED for tree in trees for value in find_layer(layer).read(tree))
-        ]
-        torch.manual_seed(seed)
-        return self.with_values(merged([self.inventory, inventory_of(trees, annotated)]))
+        annotated = [name for name in self.layers if has_layer(trees, name)]
+        return self.with_values(merged([self.inventory, inventory_of(trees, annotated)]), seed)
 
     def untrained(self, seed: int) -> Parser:
         """The same parser with random weights, to measure what starting from a trained one is worth."""
@@ -446,10 +442,11 @@ class Parser:
         network = Biaffine(self.config, len(self._layers), self.encoder.hidden, self.inventory)
         return self._with(network.to(self.network.device), about={"untrained": True})
 
-    def with_values(self, inventory: Inventory) -> Parser:
+    def with_values(self, inventory: Inventory, seed: int = 1) -> Parser:
         """The same parser with more values after its own; it hardly ever predicts those it has not learnt."""
         if dict(inventory) == dict(self.inventory):
             return self
+        torch.manual_seed(seed)
         wider = Biaffine(self.config, len(self._layers), self.encoder.hidden, inventory)
         return self._with(with_values(self.network, self.inventory, inventory, wider), inventory=inventory)
 

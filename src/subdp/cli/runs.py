@@ -132,11 +132,13 @@ def table(scores: dict[str, Any]) -> str:
     """Scores as a table, with a line for each system on each gold set."""
     sets = {"": {name: row for name, row in scores.items() if "uas" in row}}
     sets |= {f", {name}": rows for name, rows in scores.items() if "uas" not in rows}
-    lines = [f"{'':<22}{'UAS':>6}{'LAS':>7}"]
+    tagged = any("upos" in row for rows in sets.values() for row in rows.values())
+    lines = [f"{'':<22}{'UAS':>6}{'LAS':>7}" + (f"{'UPOS':>7}" if tagged else "")]
     for name, rows in sets.items():
         for system, row in rows.items():
             title = {"direct": "direct transfer", "hard": "hard projection", "subdp": "SubDP"}[system] + name
-            lines.append(f"{title:<22}{row['uas']:>6.1f}{row['las']:>7.1f}")
+            tags = f"{row['upos']:>7.1f}" if "upos" in row else ""
+            lines.append(f"{title:<22}{row['uas']:>6.1f}{row['las']:>7.1f}{tags}")
     return "\n".join(lines)
 
 

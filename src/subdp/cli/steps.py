@@ -127,7 +127,7 @@ def train(
     parser
         Model folder of a parser to add the layers of --predict to, instead of training one; its trees stay as they are.
     predict
-        What to predict besides trees, separated by commas: upos, xpos, feats:Case, misc:NE …; none for trees alone. By
+        Layers to predict besides trees, by commas: upos, xpos, feats:Case, misc:NE …; none for trees alone. By
         default upos, if the treebank has it.
     preset
         Network sizes and training lengths: small for a laptop, paper for a GPU.
@@ -162,12 +162,16 @@ def train(
     if licence is not None:
         about["licence"] = licence
     trees = read_conllu(treebank)
-    layers = None if predict is None else [] if predict == "none" else predict.split(",")
+    layers = None if predict is None else [] if predict == "none" else [name.strip() for name in predict.split(",")]
     if parser is not None:
+        if not layers:
+            raise SubdpError("no layer to add is named", hint="name some with --predict, such as upos or misc:NE")
         start = Parser.load(parser, encoder=None if encoder == "bundled" else encoder, device=device)
         options: Any = {"dev": gold.get("dev", ()), "settings": settings, "seed": seed, "folder": checkpoints}
-        wider = start.with_layers(trees, layers or ["upos"], **options)
-        _finish(replace(wider, about={**wider.about, **about}), output, checkpoints, settings, gold, half=half)
+        wider = start.with_layers(trees, layers, **options)
+        named = {name: value for name, value in (("title", title), ("licence", licence)) if value is not None}
+        settings = replace(settings, network=wider.config)
+        _finish(replace(wider, about={**wider.about, **named}), output, checkpoints, settings, gold, half=half)
         return
     trained = Parser.train(
         trees,
@@ -336,7 +340,7 @@ def _finish(
     scores = {name: parser.evaluate(trees) for name, trees in gold.items()}
     for name, result in scores.items():
         give(f"{name}: {result}")
-    about = {**parser.about, "scores": {name: result.brief for name, result in scores.items()}}
+    about = {**parser.about, "scores": {**parser.about.get("scores", {}), **{n: s.brief for n, s in scores.items()}}}
     replace(parser, about=about).save(folder, half=half)
     with open_text_output(folder / "config.toml") as write:
         write(settings.as_toml())

@@ -91,11 +91,13 @@ def show(file: Input, *, output: Output = "-", most: int | None = None) -> None:
     pictures = []
     for sentence in drawn:
         relations = enumerate(zip(sentence.heads, sentence.labels, strict=True), 1)
-        pictures.append((sentence.words, [Arc(word, head, label) for word, (head, label) in relations if head >= 0]))
+        arcs = [Arc(word, head, label) for word, (head, label) in relations if head >= 0]
+        tags = sentence.upos if any(tag != "_" for tag in sentence.upos) else ()
+        pictures.append((sentence.words, arcs, tags))
     with open_text_output(output) as write:
         if output.endswith(".html"):
             write(render_page((sentence.conllu for sentence in drawn), title=Path(file).name))
         elif picture:
             write(render_svg(*pictures[0]))
         else:
-            write("\n\n".join(render_text(words, arcs) for words, arcs in pictures) + "\n")
+            write("\n\n".join(render_text(*picture) for picture in pictures) + "\n")

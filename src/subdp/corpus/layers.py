@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -48,11 +48,17 @@ def find_layer(name: str) -> Layer:
     if name == "xpos":
         return Layer(name, "XPOS", _read_xpos, lambda columns, tag: _put(columns, _XPOS, tag))
     column, colon, key = name.partition(":")
-    if column not in ("feats", "misc") or not colon or not key or set(key) & set("=|\t "):
+    if column not in ("feats", "misc") or not colon or not key or set(key) & set("=|.\t "):
         hint = "name upos, xpos, one feature as feats:Case, or one key of MISC as misc:NE"
         raise SubdpError(f"there is no layer {name!r}", hint=hint)
     place = _FEATS if column == "feats" else _MISC
     return Layer(name, key, lambda sentence: _read_key(sentence, place, key), lambda c, v: _put_key(c, place, key, v))
+
+
+def has_layer(sentences: Iterable[Sentence], name: str) -> bool:
+    """Whether any word of the sentences has a value of the layer, besides "none"."""
+    read = find_layer(name).read
+    return any(value not in (UNANNOTATED, NONE) for sentence in sentences for value in read(sentence))
 
 
 def is_bio(values: Sequence[str]) -> bool:
@@ -63,7 +69,7 @@ def is_bio(values: Sequence[str]) -> bool:
 
 def broken_bio(values: Sequence[str]) -> int | None:
     """The place of the first `I-X` that continues nothing, if there is one."""
-    before = NONE
+    before = "O"
     for place, value in enumerate(values):
         if value.startswith("I-") and before[2:] != value[2:]:
             return place

@@ -96,7 +96,8 @@ class Sentence:
         return self.conllu
 
     def _repr_svg_(self) -> str:
-        return render_svg(self.words, tree_arcs(self.heads, self.labels))
+        tags = self.upos if any(tag != "_" for tag in self.upos) else ()
+        return render_svg(self.words, tree_arcs(self.heads, self.labels), tags)
 
     def _repr_html_(self) -> str:
         return scrolled(self._repr_svg_())

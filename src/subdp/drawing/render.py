@@ -24,8 +24,8 @@ class _Lane(NamedTuple):
     level: int
 
 
-def render_text(words: Sequence[str], arcs: Sequence[Arc]) -> str:
-    """The tree as lines of text, one for each word.
+def render_text(words: Sequence[str], arcs: Sequence[Arc], tags: Sequence[str] = ()) -> str:
+    """The tree as lines of text, one for each word, with its tag behind it if there are tags.
 
     On the left, one line for each head: it leaves its own word without an arrow and enters its dependents with one.
     On the right, the arcs in words, the most probable first; a self-loop is shown as `↺`.
@@ -35,6 +35,7 @@ def render_text(words: Sequence[str], arcs: Sequence[Arc]) -> str:
     first = 0 if any(arc.head == 0 for arc in arcs) else 1
     width = max(sum(map(columns, name)) for name in names[first:])
     digits = len(str(len(words)))
+    beside = ["", *(f" {clean(tag):<{max(map(len, tags))}}" for tag in tags)] if tags else [""] * len(names)
     lines = []
     for row in range(first, len(names)):
         heads = sorted((arc for arc in arcs if arc.dependent == row), key=lambda arc: -arc.probability)
@@ -43,7 +44,9 @@ def render_text(words: Sequence[str], arcs: Sequence[Arc]) -> str:
             for arc in heads
         )
         padding = " " * (width - sum(map(columns, names[row])))
-        lines.append(f"{_lines(row, lanes)} {row:>{digits}} {_isolated(names[row])}{padding}  {described}".rstrip())
+        lines.append(
+            f"{_lines(row, lanes)} {row:>{digits}} {_isolated(names[row])}{padding}{beside[row]}  {described}".rstrip()
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -34,8 +34,10 @@ class _Bow(NamedTuple):
     label_at: float
 
 
-def render_svg(words: Sequence[str], arcs: Sequence[Arc]) -> str:
+def render_svg(words: Sequence[str], arcs: Sequence[Arc], tags: Sequence[str] = ()) -> str:
     """The tree as an SVG: arcs above the words, stronger the more probable; self-loops at the end of their word.
+
+    Tags, if there are any, stand under the words.
 
     A right-to-left sentence is drawn from right to left. No element has an id, so a page can hold many pictures.
     """
@@ -45,7 +47,7 @@ def render_svg(words: Sequence[str], arcs: Sequence[Arc]) -> str:
     width = centres[last] + _text_width(names[last], _WORD_SIZE) / 2
     width = max([width, *(bow.right for bow in bows)]) + _MARGIN
     ground = _MARGIN + _LABEL_SIZE / 2 + _STEP * max((bow.level for bow in bows), default=0)
-    height = ground + _WORD_SIZE * 1.25 + _MARGIN
+    height = ground + _WORD_SIZE * 1.25 + (_LABEL_SIZE * 1.25 if tags else 0) + _MARGIN
     backwards = runs_right_to_left("".join(words))
 
     def across(x: float) -> float:
@@ -67,6 +69,11 @@ def render_svg(words: Sequence[str], arcs: Sequence[Arc]) -> str:
             f'<text x="{across(centre):.1f}" y="{ground + _WORD_SIZE * 1.1:.1f}" font-size="{_WORD_SIZE}"'
             f' fill="{colour}"{direction}>{escape(names[word])}</text>'
         )
+        if tags and word:
+            parts.append(
+                f'<text x="{across(centre):.1f}" y="{ground + _WORD_SIZE * 1.1 + _LABEL_SIZE * 1.25:.1f}"'
+                f' font-size="{_LABEL_SIZE}" fill="#888">{escape(clean(tags[word - 1]))}</text>'
+            )
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from subdp.corpus.layers import UNANNOTATED, Layer, find_layer
+from subdp.corpus.layers import NONE, UNANNOTATED, Layer, find_layer
 from subdp.evaluation.scores import (
     Comparison,
     Difference,
@@ -114,7 +114,8 @@ class _Tags:
             if wanted != UNANNOTATED:
                 self.words += 1
                 self.guessed += given != UNANNOTATED
-                self.right += given == wanted
+                # A sentence none of whose words has the feature reads as unannotated.
+                self.right += given == wanted or (wanted == NONE and given == UNANNOTATED)
 
 
 class _Arc(NamedTuple):

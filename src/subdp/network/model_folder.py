@@ -53,6 +53,7 @@ class Model:
 
 def save_folder(folder: Path, model: Model, *, half: bool) -> None:
     """Write a model folder, all or nothing: it appears under its name only when complete."""
+    folder = folder.resolve()  # A link to a folder stays one.
     check_replaceable(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))

@@ -63,7 +63,12 @@ class JoinedSilver(Silver):
             raise IndexError(index)
         number = bisect_right(self._starts, index) - 1
         pair, columns = self._silvers[number][index - self._starts[number]], self._columns[number]
-        return replace(pair, distributions={name: self._widened(pair, name, columns) for name in self.inventory})
+        return self._wide(pair, columns)
+
+    def _wide(self, pair: SilverPair, columns: dict[str, list[int]]) -> SilverPair:
+        """A pair, and its other sources, with the values of all."""
+        distributions = {name: self._widened(pair, name, columns) for name in self.inventory}
+        return replace(pair, distributions=distributions, more=tuple(self._wide(one, columns) for one in pair.more))
 
     def targets(self) -> Iterator[tuple[str, ...]]:
         return chain.from_iterable(silver.targets() for silver in self._silvers)

@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from subdp.corpus.layers import has_layer
 from subdp.corpus.treebank import UNKNOWN, Sentence
 from subdp.encoder.batch import UNTRAINED_WORDS, Batcher, batches
 from subdp.network.biaffine import Biaffine
 from subdp.network.scorers import Scored
 from subdp.projection.silver import Silver, SilverPair
-from subdp.projection.substructures import ARCS, Inventory, find_substructure, shape
+from subdp.projection.substructures import ARCS, SUBSTRUCTURES, Inventory, find_substructure, shape
 from subdp.support.settings import LossConfig
 from subdp.training.losses import Projected, mean_of_sources, project_batch, soft_loss, tree_loss
 from subdp.training.null_mass import Teacher, measure
@@ -63,7 +64,9 @@ class TreeExamples:
         """What every sentence has, by substructure: heads, and the numbers of values."""
         found: dict[str, list[Sequence[int]]] = {ARCS.name: [sentence.heads for sentence in self.sentences]}
         for name, values in self.inventory.items():
-            if name != ARCS.name:
+            if name not in SUBSTRUCTURES and not has_layer(self.sentences, name):
+                found[name] = [[UNKNOWN] * len(one) for one in self.sentences]  # Nobody annotated it: no loss.
+            elif name != ARCS.name:
                 read, numbers = find_substructure(name).read, {value: at for at, value in enumerate(values)}
                 found[name] = [[numbers.get(value, UNKNOWN) for value in read(one)] for one in self.sentences]
         return found

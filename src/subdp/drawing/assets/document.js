@@ -3,7 +3,7 @@
 
 const ID = 0, FORM = 1, TAG = 3, HEAD = 6, LABEL = 7, DEPS = 8, MISC = 9, DONE = "done";
 const UNSURE = 0.8; // A word is worth a look where the parser gave what it chose less than this.
-const OURS = /^(Head|Label|UPOS)(Prob|Alt)=/;
+const OURS = /^[A-Z]\w*(Prob|Alt)=/;
 const CONFIDENCE = { [HEAD]: "Head", [LABEL]: "Label", [TAG]: "UPOS" };
 const TAGS = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split(" ");
 const LABELS = ("acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated expl " +
