@@ -13,6 +13,7 @@ import torch
 from subdp.alignment.links import Alignment, write_alignments
 from subdp.cli.main import app
 from subdp.corpus.bitext import Bitext
+from subdp.corpus.layers import find_layer
 from subdp.corpus.treebank import Sentence, read_conllu, write_conllu
 from subdp.encoder.encoder import Encoder
 from subdp.evaluation.attachment import evaluate
@@ -137,6 +138,15 @@ def test_a_tag_that_the_input_has_stays_unless_it_is_to_be_retagged(source: Pars
     (kept,), (new,) = source.parse([mixed]), source.parse([mixed], retag=True)
     assert kept.upos == ("X", "NOUN", "INTJ", "DET", "NOUN")
     assert new.upos == ("DET", "NOUN", "VERB", "DET", "NOUN")
+
+
+def test_an_entity_that_the_input_has_stays_and_confidences_are_not_doubled(source: Parser) -> None:
+    given = Sentence.of(["the", "dog", "sees"], misc=["NE=B-BIRD", "_", "X=1"])
+    (once,) = source.parse([given], confidence=True)
+    (twice,) = source.parse([once], confidence=True)
+    assert find_layer("misc:NE").read(twice)[0] == "B-BIRD"
+    assert twice.conllu.count("HeadProb=") == 3
+    assert "X=1" in twice.conllu
 
 
 def test_punct_goes_to_punctuation_and_to_nothing_else(source: Parser) -> None:

@@ -44,7 +44,7 @@ def parse(
     confidence
         Add the probabilities of heads, labels and tags, and their rivals, to MISC.
     retag
-        Predict UPOS also for words that have one already.
+        Predict tags also for words that have them already.
     encoder
         Present location of the parser's encoder, if it was moved after training.
     jobs

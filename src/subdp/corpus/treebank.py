@@ -140,7 +140,7 @@ class Sentence:
     ) -> Sentence:
         """The same sentence with HEAD and DEPREL filled in, and other layers by name (see `corpus/layers.py`).
 
-        `misc` is added to what MISC holds. All else stays.
+        `misc` is added to what MISC holds, in place of items with the same keys. All else stays.
         """
         layers = layers or {}
         writers = [(find_layer(name).write, values) for name, values in layers.items()]
@@ -157,7 +157,9 @@ class Sentence:
                     for write, values in writers:
                         write(columns, values[word])
                     if misc is not None and misc[word]:
-                        columns[9] = misc[word] if columns[9] == "_" else f"{columns[9]}|{misc[word]}"
+                        new = {item.partition("=")[0] for item in misc[word].split("|")}
+                        kept = [item for item in columns[9].split("|") if item.partition("=")[0] not in {"_", *new}]
+                        columns[9] = "|".join([*kept, misc[word]])
                     word += 1
                     line = "\t".join(columns)
             lines.append(line)

@@ -14,7 +14,7 @@ import torch
 from subdp.alignment.aligner import Aligner
 from subdp.corpus.bitext import Pair
 from subdp.corpus.draft import upos_of
-from subdp.corpus.layers import UNANNOTATED
+from subdp.corpus.layers import NONE, UNANNOTATED, find_layer
 from subdp.corpus.treebank import Sentence
 from subdp.encoder.batch import Batcher, Words
 from subdp.network.biaffine import Biaffine
@@ -29,7 +29,7 @@ from subdp.projection.substructures import LABELS, SUBSTRUCTURES, Inventory, of_
 class ParseUnit:
     """Gives sentences their trees and tags, with probabilities and rivals in MISC if asked; all else stays.
 
-    A UPOS that a sentence has already stays too, unless `retag` is set. A parser that predicts no UPOS leaves the tags
+    Tags that a sentence has already stay too, unless `retag` is set. A parser that predicts no UPOS leaves the tags
     that a word's characters tell.
     """
 
@@ -59,13 +59,13 @@ class ParseUnit:
             for name, values in found.tags.items()
             if name not in SUBSTRUCTURES
         }
-        tags = layers.get(UPOS)
-        if tags is None:
-            tags = [upos_of(word) for word in sentence.words]
-        if not self.retag or UPOS not in layers:
-            own = zip(sentence.upos, tags, strict=True)
-            tags = [tag if before == UNANNOTATED else before for before, tag in own]
-        return {**layers, UPOS: tags}
+        if UPOS not in layers:
+            layers[UPOS] = [upos_of(word) for word in sentence.words]
+        guessed = [] if UPOS in found.tags else [UPOS]  # from characters alone: what the sentence has is better
+        for name in guessed if self.retag else list(layers):
+            own = zip(find_layer(name).read(sentence), layers[name], strict=True)
+            layers[name] = [new if old in (UNANNOTATED, NONE) else old for old, new in own]
+        return layers
 
 
 @dataclass(frozen=True, slots=True)
