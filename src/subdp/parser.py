@@ -153,11 +153,9 @@ class Parser:
         wider = self.with_values({**self.inventory, **{name: found[name] for name in predict}}, seed)
         if wider.trained_encoder is not None:
             wider = replace(wider, trained_encoder=copy.deepcopy(wider.trained_encoder).requires_grad_(False))
-        for name, scorer in wider.network.scorers.items():
-            scorer.requires_grad_(name in predict)
-        own = {id(one) for scorer in wider.network.scorers.values() for one in scorer.parameters()}
-        for parameter in wider.network.parameters():
-            parameter.requires_grad_(id(parameter) in own and parameter.requires_grad)
+        wider.network.requires_grad_(False)
+        for name in predict:
+            wider.network.scorers[name].requires_grad_(True)
         wider._remember(sentence.words for sentence in [*sentences, *held_out])
 
         def accuracy(_: Biaffine) -> float:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from subdp.cli.app import Flag, Input, Output, app, give, say
 from subdp.corpus.treebank import read_conllu
+from subdp.drawing.arcs import tree_arcs
 from subdp.drawing.page import render_page
-from subdp.drawing.render import Arc, render_svg, render_text
+from subdp.drawing.render import render_svg, render_text
 from subdp.evaluation.attachment import compare as bootstrap
 from subdp.evaluation.attachment import evaluate as score
 from subdp.evaluation.scores import Labels, Punctuation
@@ -90,10 +91,8 @@ def show(file: Input, *, output: Output = "-", most: int | None = None) -> None:
         say(f"drawing the first {counted(len(drawn), 'sentence') if len(drawn) > 1 else 'sentence'}; {more}")
     pictures = []
     for sentence in drawn:
-        relations = enumerate(zip(sentence.heads, sentence.labels, strict=True), 1)
-        arcs = [Arc(word, head, label) for word, (head, label) in relations if head >= 0]
         tags = sentence.upos if any(tag != "_" for tag in sentence.upos) else ()
-        pictures.append((sentence.words, arcs, tags))
+        pictures.append((sentence.words, tree_arcs(sentence.heads, sentence.labels), tags))
     with open_text_output(output) as write:
         if output.endswith(".html"):
             write(render_page((sentence.conllu for sentence in drawn), title=Path(file).name))

@@ -123,11 +123,8 @@ class Work:
         )
         (self.output / "scores.json").unlink(missing_ok=True)  # of the parser that is replaced now
         self._save(parser, self.output / "parser", folder)
-        new = new_values(source.inventory, parser.inventory)
-        return "\n".join([*new, self._epochs(parser)])
-
-    def _epochs(self, parser: Parser) -> str:
-        return f"{counted(parser.about['epochs'], 'epoch')}, number {parser.about['best_epoch']} is kept"
+        epochs = f"{counted(parser.about['epochs'], 'epoch')}, number {parser.about['best_epoch']} is kept"
+        return "\n".join([*new_values(source.inventory, parser.inventory), epochs])
 
     def evaluate(self) -> str:
         """Score the target parser, and the source parser as it is, on the gold sets."""
