@@ -6,11 +6,13 @@ import io
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from cyclopts import App
 
-from subdp.cli.main import app
+from subdp.cli.main import VERBS, app
 from subdp.corpus.treebank import Sentence, read_conllu, write_conllu
 from tests.grammar import toy_pairs
 
@@ -99,9 +101,33 @@ def test_a_bad_value_of_an_option_for_all_verbs_is_one_line_too() -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_help_and_evaluate_do_without_torch() -> None:
-    code = "import sys, subdp.cli.main; sys.exit('torch' in sys.modules or 'numba' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+def test_help_imports_no_verb_and_neither_torch_nor_numpy() -> None:
+    code = """
+import sys
+from subdp.cli.main import VERBS, app
+app(["--help"], result_action="return_value")
+sys.exit(any(name in sys.modules for name in ("torch", "numba", "numpy", "subdp.cli.runs")))
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL).returncode == 0
+
+
+def test_evaluate_needs_no_torch(treebanks: tuple[Path, Path]) -> None:
+    code = """
+import sys
+from subdp.cli.main import VERBS, app
+app(["evaluate", *sys.argv[1:]], result_action="return_value")
+sys.exit("torch" in sys.modules or "numba" in sys.modules)
+"""
+    call = [sys.executable, "-c", code, *map(str, treebanks)]
+    assert subprocess.run(call, check=False, stdout=subprocess.DEVNULL).returncode == 0
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_list_of_verbs_says_what_each_verb_says_of_itself(verb: str) -> None:
+    module, said = VERBS[verb]
+    called = getattr(import_module(f"subdp.cli.{module}"), verb.replace("-", "_"))
+    own = called.help if isinstance(called, App) else called.__doc__.split("Parameters\n")[0]
+    assert said.split() == own.split()
 
 
 def test_show_draws_text_pages_and_pictures(treebanks: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """The command line: `subdp VERB …`. Each verb is the Python verb of the same name; results go to standard output.
 
-Nothing heavy is imported until a verb that needs it runs. Exit 1: something is wrong with the data; 2: with the call.
+Nothing heavy is imported until a verb that needs it runs; `subdp.cli.main` has the list of verbs.
+Exit 1: something is wrong with the data; 2: with the call.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ def _is_seed(_: Any, value: Any) -> None:
 Flag: TypeAlias = Annotated[bool, Parameter(negative="")]
 Input: TypeAlias = Annotated[str, Parameter(allow_leading_hyphen=True, validator=_no_option)]
 Output: TypeAlias = Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True, validator=_no_option)]
-
 Seed: TypeAlias = Annotated[int, Parameter(validator=_is_seed)]
+Files: TypeAlias = Annotated[list[str], Parameter(consume_multiple=True)]
+# Settings by name, as in --train.lr 0.001.
+Changes: TypeAlias = dict[str, str] | None
 
 app = App(
     name="subdp",

@@ -6,11 +6,10 @@ from pathlib import Path
 
 from cyclopts import App
 
-from subdp.cli.app import Output, app, give, say
+from subdp.cli.app import Output, give, say
 from subdp.support.errors import SubdpError
 
 convert = App(name="convert", help="Make something for another tool of a parser.")
-app.command(convert)
 
 
 @convert.command

@@ -7,14 +7,13 @@ from typing import Annotated, TypeAlias
 
 from cyclopts import App, Parameter
 
-from subdp.cli.app import Flag, Output, app, give
+from subdp.cli.app import Flag, Output, give
 from subdp.download.ud_names import UD_URL
 
 From: TypeAlias = Annotated[str | None, Parameter(name="--from")]
 Treebanks: TypeAlias = Annotated[list[str], Parameter(negative="")]
 
 data = App(name="data", help="Download data that others publish.")
-app.command(data)
 
 
 @data.command

@@ -8,14 +8,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from subdp.cli.app import Output, app, give, say
-from subdp.cli.steps import Changes
+from subdp.cli.app import Changes, Output, give, say
 from subdp.experiments.corpora import Corpora
 from subdp.experiments.grid import ExperimentName, ExperimentOptions, Grid
 from subdp.support.settings import LOSSES, LossConfig, LossesName, Settings
 
 
-@app.command
 def experiment(
     name: ExperimentName,
     *,

@@ -1,15 +1,73 @@
-"""The `subdp` command: the application with all its verbs, which their modules add to it when they are imported."""
+"""The `subdp` command: what its verbs are, and where. A verb's module is imported when the verb is called."""
 
 from __future__ import annotations
 
 from cyclopts import CycloptsError
 
-from subdp.cli import convert, data, experiments, runs, steps, texts, translation, trees, upkeep
 from subdp.cli.app import app, misused
 
 __all__ = ["app", "main"]
 
-VERBS = (convert, data, experiments, runs, steps, texts, translation, trees, upkeep)
+# Each verb's module and description, so that `subdp --help` imports none of the modules.
+VERBS = {
+    "quickstart": (
+        "runs",
+        "See the whole method at work on a small sample: a parser for German or Turkish in about a minute.",
+    ),
+    "run": (
+        "runs",
+        "Make a parser from translated text, in one command; interrupted, it is resumed by the same command.",
+    ),
+    "train": ("training", "Train a parser on a treebank."),
+    "translate": (
+        "translation",
+        "Translate a treebank's sentences, or text, into a bitext; interrupted, it is resumed by the same command.",
+    ),
+    "align": (
+        "bitexts",
+        "Align the words of translated sentences; with --score, evaluate the alignment against gold links.",
+    ),
+    "project": (
+        "bitexts",
+        "Parse the source side of translated text and align it with the target: silver data for `adapt`.",
+    ),
+    "adapt": (
+        "training",
+        "Train a parser for the target language on silver data, gold trees or both, starting from the source parser.",
+    ),
+    "parse": ("texts", "Parse text, or fill in the trees and tags of a CoNLL-U file."),
+    "annotate": (
+        "texts",
+        "Draft trees for an annotator to correct: on a page, or as CoNLL-U with probabilities and rivals in MISC.",
+    ),
+    "evaluate": ("trees", "Score SYSTEM's trees against GOLD's: two CoNLL-U files with the same words."),
+    "show": ("trees", "Draw the trees of a CoNLL-U file: in the terminal, or as .html or .svg."),
+    "experiment": (
+        "experiments",
+        """Reproduce an experiment of the paper: transfer, ablation, alignment, losses, multisource or bitext-size.
+
+        Writes tables (Markdown, LaTeX, CSV) and a figure to the output folder. An interrupted experiment is resumed by
+        the same command; experiments in one folder share what they have in common.""",
+    ),
+    "data": ("data", "Download data that others publish."),
+    "cache": (
+        "upkeep",
+        """Show what subdp keeps in its cache, how large it is, and its limit.
+
+        SUBDP_CACHE names another folder for it; SUBDP_CACHE_GB sets a limit: what was used least recently goes
+        first.""",
+    ),
+    "encoder": ("upkeep", "Look after the encoder that subdp uses by default."),
+    "plugins": ("upkeep", "List the encoders, aligners, translators and tokenizers that other installed packages add."),
+    "convert": ("convert", "Make something for another tool of a parser."),
+    "convert-criss": (
+        "translation",
+        "Convert a fairseq checkpoint of CRISS to a model folder, for --translator transformers:DIR and --encoder DIR.",
+    ),
+}
+
+for _name, (_module, _help) in VERBS.items():
+    app.command(f"subdp.cli.{_module}:{_name.replace('-', '_')}", name=_name, help=_help)
 
 
 def main() -> None:

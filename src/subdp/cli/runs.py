@@ -8,8 +8,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from subdp.cli.app import Flag, Output, Seed, app, give, say
-from subdp.cli.steps import Changes
+from subdp.cli.app import Changes, Flag, Output, Seed, give, say
 from subdp.pipeline.options import RunOptions
 from subdp.support.engine import LocalEngine
 from subdp.support.settings import LossesName, PresetName, Settings
@@ -19,7 +18,6 @@ Names = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=""
 Choice = Annotated[bool | None, Parameter(negative="")]
 
 
-@app.command
 def run(
     *,
     output: Output,
@@ -142,7 +140,6 @@ def table(scores: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-@app.command
 def quickstart(
     *, language: Literal["de", "tr"] = "de", device: str | None = None, output: Output | None = None
 ) -> None:

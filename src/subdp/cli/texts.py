@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from subdp.cli.app import Flag, Input, Output, app
+from subdp.cli.app import Flag, Input, Output
 from subdp.corpus.draft import TextFormat, read_sentences
 from subdp.corpus.treebank import write_conllu
 from subdp.drawing.page import render_page
@@ -15,7 +15,6 @@ from subdp.support.engine import LocalEngine
 from subdp.support.files import open_text_output
 
 
-@app.command
 def parse(
     file: Input,
     *,
@@ -61,7 +60,6 @@ def parse(
     write_conllu(model.parse(sentences, confidence=confidence, retag=retag, engine=LocalEngine(jobs)), output)
 
 
-@app.command
 def annotate(
     file: Input,
     *,

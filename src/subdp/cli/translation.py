@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 from cyclopts import Parameter
 
-from subdp.cli.app import Output, app, say
+from subdp.cli.app import Output, say
 from subdp.support.errors import counted
 from subdp.translation.translate import find_translator
 from subdp.translation.translate import translate as run
@@ -18,7 +18,6 @@ Pairs: TypeAlias = Annotated[Output, Parameter(allow_leading_hyphen=True)]
 From: TypeAlias = Annotated[str, Parameter(name="--from")]
 
 
-@app.command
 def translate(
     file: File,
     *,
@@ -65,9 +64,8 @@ def translate(
         say(f"{result.missing:,} without a translation: none came back, or the sentence is too long for the model")
 
 
-@app.command
 def convert_criss(checkpoint: str, *, output: Output) -> None:
-    """Convert a fairseq checkpoint of CRISS into a model folder, for --translator transformers:DIR and --encoder DIR.
+    """Convert a fairseq checkpoint of CRISS to a model folder, for --translator transformers:DIR and --encoder DIR.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 
-from subdp.cli.app import Flag, Input, Output, app, give, say
+from subdp.cli.app import Flag, Input, Output, give, say
 from subdp.corpus.treebank import read_conllu
 from subdp.drawing.arcs import tree_arcs
 from subdp.drawing.page import render_page
@@ -17,7 +17,6 @@ from subdp.support.errors import SubdpError, counted
 from subdp.support.files import open_text_output
 
 
-@app.command
 def evaluate(
     gold: Input,
     system: Input,
@@ -66,7 +65,6 @@ def evaluate(
     give(figures if json else "\n".join(lines))
 
 
-@app.command
 def show(file: Input, *, output: Output = "-", most: int | None = None) -> None:
     """Draw the trees of a CoNLL-U file: in the terminal, or as .html or .svg.
 

@@ -6,16 +6,14 @@ import shutil
 
 from cyclopts import App
 
-from subdp.cli.app import Flag, app, give, say
+from subdp.cli.app import Flag, give, say
 from subdp.support.cache import cache_folder, cache_limit, size_of
 from subdp.support.plugins import GROUPS
 from subdp.support.plugins import plugins as offered
 
 encoder = App(name="encoder", help="Look after the encoder that subdp uses by default.")
-app.command(encoder)
 
 
-@app.command
 def cache(*, clear: Flag = False, json: Flag = False) -> None:
     """Show what subdp keeps in its cache, how large it is, and its limit.
 
@@ -66,7 +64,6 @@ def fetch() -> None:
     give(str(file))
 
 
-@app.command
 def plugins(*, json: Flag = False) -> None:
     """List the encoders, aligners, translators and tokenizers that other installed packages add.
 

@@ -1,0 +1,129 @@
+"""The verbs for translated text: `align` and `project`. Torch is imported when one of them runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from subdp.alignment.file_links import by_line, line_numbers
+from subdp.alignment.links import read_alignments, score_alignments, write_alignments
+from subdp.alignment.registry import find_aligner
+from subdp.alignment.similarity import DEFAULT_METHOD, Method, SimilarityAligner
+from subdp.cli.app import Files, Flag, Input, Output, give, say
+from subdp.corpus.bitext import Bitext, read_bitext
+from subdp.corpus.treebank import read_conllu
+from subdp.network.shipped import SHIPPED
+from subdp.support.engine import LocalEngine
+from subdp.support.errors import SubdpError, counted
+
+
+def align(
+    *,
+    bitext: Files,
+    output: Output = "-",
+    tokenized: Flag = False,
+    method: Method = DEFAULT_METHOD,
+    layer: int | None = None,
+    one_to_one: Flag = False,
+    score: str | None = None,
+    encoder: str = "bundled",
+    device: str | None = None,
+    json: Flag = False,
+) -> None:
+    """Align the words of translated sentences; with --score, evaluate the alignment against gold links.
+
+    Parameters
+    ----------
+    bitext
+        One file of pairs (source TAB translation), or two parallel files, of text line by line or of CoNLL-U.
+    output
+        File to write the links to, in Pharaoh format (0-0 1-2), a line for each pair.
+    tokenized
+        The text is tokenised already: words are separated by spaces.
+    method
+        argmax, itermax, match, forward or reverse.
+    layer
+        Encoder layer whose vectors are compared.
+    one_to_one
+        Keep only one-to-one links: drop the links of words that have more than one.
+    score
+        File of gold links to score the links against, instead of writing them.
+    encoder
+        Encoder: bundled, a model folder, or a Hugging Face name.
+    device
+        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
+    json
+        Print scores as JSON.
+    """
+    from subdp.encoder.encoder import Encoder
+
+    pairs = _read(bitext, tokenized)
+    aligner = SimilarityAligner(Encoder.load(encoder, device), method, layer, one_to_one=one_to_one)
+    links = by_line(pairs, aligner.align(pairs))
+    if score is None:
+        write_alignments(links, output)
+        return
+    gold = list(read_alignments(score))
+    for number, pair in zip(line_numbers(pairs) or range(1, len(pairs) + 1), pairs, strict=True):
+        try:
+            if number <= len(gold):
+                gold[number - 1].check(len(pair.source), len(pair.target))
+        except SubdpError as error:
+            hint = "sure links beyond the end of a sentence count as missed; is --tokenized missing?"
+            say(f"{score}:{number}: {error.reason} ({hint})")
+    scores = score_alignments(gold, list(links))
+    give(scores.as_dict() if json else str(scores))
+
+
+def project(
+    *,
+    bitext: Files,
+    output: Output,
+    parser: str = str(SHIPPED),
+    alignment: str = "argmax",
+    gold_trees: Input | None = None,
+    one_to_one: Flag = False,
+    tokenized: Flag = False,
+    jobs: int = 1,
+    device: str | None = None,
+) -> None:
+    """Parse the source side of translated text and align it with the target: silver data for `adapt`.
+
+    Parameters
+    ----------
+    bitext
+        One file of pairs (source TAB translation), or two parallel files, of text line by line or of CoNLL-U.
+    output
+        Folder to write the silver data to; an interrupted projection is resumed there.
+    parser
+        Model folder of the source parser; by default the English one that comes with subdp.
+    alignment
+        argmax, itermax, match, a plug-in's name, or a file of links from another aligner.
+    gold_trees
+        CoNLL-U file that the bitext translates: its gold trees are projected, not parsed ones.
+    one_to_one
+        Keep only one-to-one links: drop the links of words that have more than one.
+    tokenized
+        The text is tokenised already: words are separated by spaces.
+    jobs
+        Processes that encode, align and project in parallel, each with its share of the cores.
+    device
+        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
+    """
+    from subdp.parser import Parser
+
+    source = Parser.load(parser, device=device)
+    pairs = _read(bitext, tokenized).clean()
+    say(str(pairs.report))
+    aligner = find_aligner(alignment, source.features, one_to_one=one_to_one)
+    trees = None if gold_trees is None else read_conllu(gold_trees, any_roots=True)
+    silver = source.project(pairs, aligner=aligner, trees=trees, folder=Path(output), engine=LocalEngine(jobs))
+    say(f"{counted(len(silver), 'pair')} in {output}")
+
+
+def _read(files: list[str], tokenized: bool) -> Bitext:
+    if len(files) > 2:
+        raise SubdpError(f"a bitext of {len(files)} files", hint="give one file of pairs, or one for each language")
+    bitext = read_bitext(files[0], files[1] if len(files) == 2 else None, tokenized=tokenized)
+    for note in bitext.report.notes:
+        say(note)
+    return bitext
