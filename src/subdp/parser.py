@@ -18,7 +18,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from subdp.alignment.aligner import Aligner
@@ -53,11 +52,10 @@ from subdp.support.errors import SubdpError
 from subdp.support.progress import progress
 from subdp.support.settings import NetworkConfig, Settings
 from subdp.support.values import as_dict
-from subdp.training.examples import Examples, MixedExamples, SoftExamples, TreeExamples
-from subdp.training.loop import mean_loss, train
+from subdp.training.adapting import HELD_OUT, Student, adapt_to_silver, adapt_to_trees
+from subdp.training.examples import TreeExamples
+from subdp.training.loop import train
 
-_HELD_OUT = 0.1  # The share of pairs or trees that choose the epoch and are not trained on.
-_ENOUGH_TREES = 100  # Of fewer, a tenth would be too small to choose an epoch by.
 _HERE = LocalEngine()
 
 
@@ -353,7 +351,7 @@ class Parser:
         trees: Iterable[Sentence] = (),
         settings: Settings | None = None,
         seed: int = 1,
-        held_out: float = _HELD_OUT,
+        held_out: float = HELD_OUT,
         encoder_layers: Sequence[int] = (),
         folder: Path | None = None,
         about: Mapping[str, Any] | None = None,
@@ -363,46 +361,20 @@ class Parser:
         Gold `trees` of the target language are trained on together with them; what they have and the parser lacks,
         labels or tags, it learns. `encoder_layers` lists the encoder layers to train as well, numbered from 1.
         """
-        settings = Settings.resolve() if settings is None else settings
-        if gold := list(trees):
-            grown = self.grown(gold, seed)
-            same = dict(grown.inventory) == dict(silver.inventory)
-            silver = silver if same else JoinedSilver([silver], grown.inventory)
-            return grown._adapt(silver, gold, settings, seed, held_out, encoder_layers, folder, about)
-        return self._adapt(silver, gold, settings, seed, held_out, encoder_layers, folder, about)
-
-    def _adapt(
-        self,
-        silver: Silver,
-        trees: Sequence[Sentence],
-        settings: Settings,
-        seed: int,
-        held_out: float,
-        encoder_layers: Sequence[int],
-        folder: Path | None,
-        about: Mapping[str, Any] | None,
-    ) -> Parser:
-        """`adapt`, with all values of the trees."""
-        if dict(silver.inventory) != dict(self.inventory):
+        settings, gold = settings or Settings.resolve(), list(trees)
+        start = self.grown(gold, seed) if gold else self
+        if dict(start.inventory) != dict(self.inventory):
+            silver = JoinedSilver([silver], start.inventory)
+        if dict(silver.inventory) != dict(start.inventory):
             hint = "make it with this parser, or with Silver.of(pairs, parser.inventory)"
             raise SubdpError("the silver has other labels than this parser", where=silver.where, hint=hint)
         if len(silver) == 0:
             raise SubdpError("there are no sentence pairs to learn from", where=silver.where)
-        self._remember(chain(silver.targets(), (tree.words for tree in trees)))
-        order = np.random.default_rng(seed).permutation(len(silver)).tolist()
-        apart = round(held_out * len(silver))
-        examples, agreement = SoftExamples(self._stored, silver, order[apart:], settings.losses).taught_by(self.network)
-        copied = self._to_train(encoder_layers)
-        examples = replace(examples, batcher=copied._stored)
-        every = MixedExamples(examples, TreeExamples(copied._stored, trees, self.inventory)) if trees else examples
-        made = {
-            "adapted_on": {"pairs": len(silver), "made_from": silver.made_from, **_trees_facts(trees)},
-            "losses": as_dict(settings.losses),
-            "agreement": agreement,
-            **(about or {}),
-        }
-        test = replace(examples, indices=order[:apart])
-        return copied._adapted(every, test, settings, seed, folder, made)
+        start._remember(chain(silver.targets(), (tree.words for tree in gold)))
+        adapted = start._to_train(encoder_layers)
+        options: Any = {"seed": seed, "held_out": held_out, "folder": folder}
+        made = adapt_to_silver(adapted._student, start._student, silver, gold, settings, **options)
+        return replace(adapted, about={**made, "adapted_from": self.about, **(about or {})})
 
     def adapt_to_trees(
         self,
@@ -412,22 +384,14 @@ class Parser:
         seed: int = 1,
         folder: Path | None = None,
     ) -> Parser:
-        """Train a copy of this parser on trees, otherwise as `adapt`; a word with an unknown head adds no loss.
-
-        A few trees are all trained on, for as many epochs as the settings say; of more, some choose the epoch.
-        """
-        settings = Settings.resolve() if settings is None else settings
+        """Train a copy of this parser on trees, otherwise as `adapt`; a word with an unknown head adds no loss."""
         sentences = list(trees)
         if not sentences:
             raise SubdpError("there are no trees to learn from")
         self._remember(tree.words for tree in sentences)
-        order = np.random.default_rng(seed).permutation(len(sentences)).tolist()
-        apart = round(_HELD_OUT * len(sentences)) if len(sentences) >= _ENOUGH_TREES else 0
-        copied = self.grown(sentences, seed)._to_train(())
-        examples = TreeExamples(copied._stored, [sentences[index] for index in order[apart:]], copied.inventory)
-        made = {"adapted_on": _trees_facts(sentences)}
-        test = replace(examples, sentences=[sentences[index] for index in order[:apart]])
-        return copied._adapted(examples, test, settings, seed, folder, made)
+        adapted = self.grown(sentences, seed)._to_train(())
+        made = adapt_to_trees(adapted._student, sentences, settings or Settings.resolve(), seed=seed, folder=folder)
+        return replace(adapted, about={**made, "adapted_from": self.about})
 
     def grown(self, trees: Sequence[Sentence], seed: int = 1) -> Parser:
         """This parser with the labels and tags that it lacks and the trees have."""
@@ -458,33 +422,9 @@ class Parser:
             encoder = TrainableEncoder(self.encoder, self._layers, encoder_layers)
         return self._with(copy.deepcopy(self.network), trained_encoder=encoder)
 
-    def _adapted(
-        self,
-        examples: Examples,
-        test: Examples,
-        settings: Settings,
-        seed: int,
-        folder: Path | None,
-        about: Mapping[str, Any],
-    ) -> Parser:
-        """This parser trained on examples, in place; `test` examples, if any, choose the epoch."""
-        history = train(
-            self.network,
-            examples,
-            settings.adapt,
-            seed=seed,
-            held_out=(lambda current: -mean_loss(current, test)) if test.lengths else None,
-            folder=folder,
-            title="adapting the parser",
-        )
-        made = {
-            "adapted_from": self.about,
-            "seed": seed,
-            "training": as_dict(settings.adapt),
-            "epochs": history.epoch,
-            "best_epoch": history.best_epoch,
-        }
-        return replace(self, about={**about, **made})
+    @property
+    def _student(self) -> Student:
+        return Student(self.network, self._stored, self.inventory)
 
     @property
     def _layers(self) -> tuple[int, ...]:
@@ -504,10 +444,3 @@ class Parser:
         """Add sentences to the feature store; a trained encoder bypasses it."""
         if self.trained_encoder is None:
             self.features.add(sentences, engine)
-
-
-def _trees_facts(trees: Sequence[Sentence]) -> dict[str, int]:
-    """What a model card says of the trees that a parser was adapted to."""
-    return (
-        {"trees": len(trees), "known_heads": sum(head >= 0 for tree in trees for head in tree.heads)} if trees else {}
-    )
