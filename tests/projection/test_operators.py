@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import subdp
-from subdp.projection.operators import one_to_one, project_arcs, project_hard, project_labels, project_tags
+from subdp.projection.operators import head_links, one_to_one, project_arcs, project_hard, project_labels, project_tags
 
 Matrix = npt.NDArray[np.float64]
 
@@ -109,6 +109,39 @@ def test_all_projections_equal_the_plain_sums(problem: Any) -> None:
     np.testing.assert_allclose(project_tags(tags, alignment), plain_tags(tags, alignment), atol=1e-12)
     np.testing.assert_allclose(project_arcs(arcs, alignment), plain_arcs(arcs, alignment), atol=1e-12)
     np.testing.assert_allclose(project_labels(labels, alignment), plain_labels(labels, alignment), atol=1e-12)
+
+
+def plain_head_links(alignment: Matrix, arcs: Matrix) -> Matrix:
+    result = np.zeros(alignment.shape)
+    for i, p in np.argwhere(alignment > 0):
+        inside = sum(arcs[i, j] for j in range(len(arcs)) if j != i and alignment[j, p] > 0)
+        result[i, p] = alignment[i, p] * max(1 - inside, 1e-3)
+    return result
+
+
+@given(problems())
+def test_links_weighted_by_headedness_equal_the_plain_sums_and_lose_no_word(problem: Any) -> None:
+    arcs, _, alignment = problem
+    found = head_links(alignment, arcs)
+    np.testing.assert_allclose(found, plain_head_links(alignment, arcs), atol=1e-12)
+    np.testing.assert_array_equal(found > 0, alignment > 0)
+    torch.testing.assert_close(head_links(torch.from_numpy(alignment), torch.from_numpy(arcs)), torch.from_numpy(found))
+
+
+@given(problems(single=True))
+def test_links_weighted_by_headedness_change_nothing_where_links_are_one_to_one(problem: Any) -> None:
+    arcs, _, alignment = problem
+    np.testing.assert_allclose(project_arcs(arcs, head_links(alignment, arcs)), project_arcs(arcs, alignment))
+
+
+def test_a_verb_that_holds_its_subject_is_a_verb() -> None:
+    """`I went home` / `eve gittim`: gittim is linked to both I and went."""
+    alignment = np.array([[1, 0, 0], [0, 0, 1], [0, 0, 1], [0, 1, 0]])
+    arcs, tags = np.eye(4)[[0, 2, 0, 2]], np.eye(3)[[0, 0, 1, 2]]  # PRON, VERB, NOUN
+    links = head_links(alignment, arcs)
+    np.testing.assert_allclose(project_tags(tags, links)[2], [0, 1, 0, 0], atol=2e-3)
+    np.testing.assert_allclose(project_arcs(arcs, links)[1:], [[0, 0, 1, 0], [1, 0, 0, 0]], atol=2e-3)
+    np.testing.assert_allclose(project_tags(tags, alignment)[2], [0.5, 0.5, 0, 0], err_msg="what the mean gives")
 
 
 @given(problems())

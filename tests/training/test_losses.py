@@ -168,8 +168,13 @@ def test_half_of_a_word_on_a_self_loop_as_in_figure_1_gives_a_finite_loss() -> N
     assert soft_loss(scored, projected, PAPER).item() == pytest.approx(expected)
 
 
+def test_a_word_for_two_words_stands_for_their_head_unless_the_papers_losses_are_wanted() -> None:
+    projected = project_batch(FIGURE_1, BOTH_TO_ONE, LossConfig())
+    torch.testing.assert_close(projected.arcs[0, 1], torch.tensor([1.0, 0.0]), atol=2e-3, rtol=0)
+
+
 def test_self_loops_that_are_dropped_are_not_null_mass() -> None:
-    dropped = project_batch(FIGURE_1, BOTH_TO_ONE, LossConfig(self_loops="drop"))
+    dropped = project_batch(FIGURE_1, BOTH_TO_ONE, LossConfig(self_loops="drop", many_to_one="mean"))
     torch.testing.assert_close(dropped.arcs[0, 1], torch.tensor([0.5, 0.0]))
     assert dropped.null[0, 1].item() == 0
     unlinked = project_batch(FIGURE_1, BOTH_TO_ONE * torch.tensor([[1.0], [1.0], [0.0]]), PAPER)

@@ -10,6 +10,7 @@ from subdp.network.scorers import HeadScores, PairScores, Scored, WordScores
 from subdp.training.losses import Projected
 from subdp.training.null_mass import Agreement, complete, measure
 
+NONE = torch.zeros(2)
 MASK = torch.tensor([[False, True, True]])
 
 
@@ -33,23 +34,23 @@ OWN = torch.tensor([[[1.0, 0, 0], [0.0, 0, 1.0], [0.6, 0.4, 0]]])
 
 
 def test_completion_gives_the_missing_mass_to_the_teacher_and_no_more() -> None:
-    full = complete(projected(ARCS), said(OWN, 1), {"arcs": torch.ones(2)})
+    full = complete(projected(ARCS), said(OWN, 1), {"arcs": torch.ones(2)}, 0.0, NONE)
     torch.testing.assert_close(full.arcs[0, 1:], torch.tensor([[0.25, 0, 0.75], [0.6, 0.4, 0]]))
     labels = full.distributions["labels"]
     torch.testing.assert_close(labels[0, 1, 2], torch.tensor([2 / 3, 1 / 3]))
     torch.testing.assert_close(labels[0, 2, 0], torch.tensor([0.0, 1.0]))
-    none = complete(projected(ARCS), said(OWN, 1), {"arcs": torch.zeros(2)})
+    none = complete(projected(ARCS), said(OWN, 1), {"arcs": torch.zeros(2)}, 0.0, NONE)
     torch.testing.assert_close(none.arcs, ARCS)
 
 
 def test_the_share_is_the_trust_in_the_relation_that_the_teacher_gives_the_word() -> None:
     trust = {"arcs": torch.tensor([0.1, 0.5])}
-    torch.testing.assert_close(complete(projected(ARCS), said(OWN, 1), trust).arcs[0, 2], 0.5 * OWN[0, 2])
-    torch.testing.assert_close(complete(projected(ARCS), said(OWN, 0), trust).arcs[0, 2], 0.1 * OWN[0, 2])
+    torch.testing.assert_close(complete(projected(ARCS), said(OWN, 1), trust, 0.0, NONE).arcs[0, 2], 0.5 * OWN[0, 2])
+    torch.testing.assert_close(complete(projected(ARCS), said(OWN, 0), trust, 0.0, NONE).arcs[0, 2], 0.1 * OWN[0, 2])
 
 
 def test_mass_that_self_loops_lost_is_not_handed_out() -> None:
-    gone = complete(projected(ARCS, null=torch.zeros(1, 3)), said(OWN, 1), {"arcs": torch.ones(2)})
+    gone = complete(projected(ARCS, null=torch.zeros(1, 3)), said(OWN, 1), {"arcs": torch.ones(2)}, 0.0, NONE)
     torch.testing.assert_close(gone.arcs, ARCS)
 
 
@@ -57,8 +58,34 @@ def test_tags_are_completed_by_the_trust_in_each_tag() -> None:
     tags = torch.tensor([[[0.0, 0], [0.5, 0.25], [0, 0]]])
     own = torch.tensor([[[0.0, 0], [1.0, 0.0], [0.25, 0.75]]])
     trust = {"arcs": torch.ones(2), "tags": torch.tensor([1.0, 0.5])}
-    found = complete(projected(ARCS, tags=tags), said(OWN, 1, tags=own), trust).distributions["tags"]
+    found = complete(projected(ARCS, tags=tags), said(OWN, 1, tags=own), trust, 0.0, NONE).distributions["tags"]
     torch.testing.assert_close(found[0, 1:], torch.tensor([[0.75, 0.25], [0.25, 0.375]]))
+
+
+def test_mixing_gives_the_teacher_its_share_of_mass_that_was_placed_and_loses_none() -> None:
+    trust = {"arcs": torch.tensor([0.0, 0.5])}
+    found = complete(projected(ARCS, null=torch.zeros(1, 3)), said(OWN, 1), trust, 0.4, NONE)
+    torch.testing.assert_close(found.arcs[0, 1], 0.8 * ARCS[0, 1] + 0.2 * 0.75 * OWN[0, 1])
+    torch.testing.assert_close(found.arcs.sum(-1), ARCS.sum(-1))
+    tags, own = torch.tensor([[[0.0, 0], [0.75, 0.25], [0, 0]]]), torch.tensor([[[0.0, 0], [0.0, 1.0], [0, 1.0]]])
+    trust["tags"] = torch.tensor([1.0, 0.5])
+    mixed = complete(projected(ARCS, tags=tags), said(OWN, 1, tags=own), trust, 0.4, NONE).distributions["tags"]
+    torch.testing.assert_close(mixed[0, 1:], torch.tensor([[0.6, 0.4], [0, 0.5]]))
+
+
+def test_labels_stay_projected_where_projection_placed_the_arc_whatever_is_mixed_in() -> None:
+    sure = torch.tensor([[[0.0, 0, 0], [0.0, 0, 1.0], [1.0, 0, 0]]])
+    found = complete(projected(sure), said(OWN, 1), {"arcs": torch.ones(2)}, 0.5, NONE).distributions["labels"]
+    torch.testing.assert_close(found[0, 1, 2], torch.tensor([1.0, 0.0]), msg="both have this arc")
+    torch.testing.assert_close(found[0, 2, 0], torch.tensor([1.0, 0.0]), msg="the teacher took mass from this arc")
+    torch.testing.assert_close(found[0, 2, 1], torch.tensor([0.0, 1.0]), msg="only the teacher has this arc")
+
+
+def test_a_label_that_projection_is_not_trusted_with_becomes_the_teachers() -> None:
+    untrusted = torch.tensor([1.0, 0.0])
+    found = complete(projected(ARCS), said(OWN, 1), {"arcs": torch.zeros(2)}, 0.0, untrusted)
+    torch.testing.assert_close(found.distributions["labels"][0, 1, 2], torch.tensor([0.0, 1.0]))
+    torch.testing.assert_close(found.arcs, ARCS)
 
 
 def test_agreement_counts_words_where_projection_chose_by_what_the_parser_says_of_them() -> None:

@@ -118,6 +118,20 @@ def project_tags(tags: Array, alignment: Array) -> Array:
     return _concatenate((to_source[..., :-1] @ tags, to_source[..., -1:]))
 
 
+def head_links(alignment: Array, arcs: Array) -> Array:
+    """Ã[i,p] · (1 − Σ_j P1(j | i)), over the other source words j that p is linked to: links weighted by headedness.
+
+    Not in the paper. Where one target word translates several source words (a pronoun and its verb, an article and its
+    noun), it takes the place of the one that is the head of the others: with the head's tag, the head's relation, and
+    no arc to itself. Weights do not fall below a thousandth, so that no word loses its last link.
+
+    Shape: alignment [..., S+1, T+1], arcs [..., S+1, S+1] → as alignment.
+    """
+    linked = (alignment > 0) * _ones_like(arcs[..., :1, :1])
+    own = _namespace(arcs).diagonal(arcs, 0, -2, -1)[..., None]
+    return alignment * (1 - (arcs @ linked - own * linked)).clip(1e-3, 1.0)
+
+
 def one_to_one(alignment: Array) -> Array:
     """The links of Ã whose two words have no other link, as 0 and 1.
 

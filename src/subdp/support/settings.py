@@ -20,6 +20,7 @@ Layer = Annotated[int, Bounds(least=0)]
 LabelWeight = Literal["none", "arc", "best"]
 LabelPairs = Literal["all", "aligned"]
 SelfLoops = Literal["keep", "drop", "renormalise"]
+ManyToOne = Literal["mean", "head"]
 Completion = Literal["none", "source", "auto"]
 PresetName = Literal["small", "paper"]
 LossesName = Literal["default", "paper"]
@@ -87,9 +88,17 @@ class LossConfig:
     """Arcs from a word to itself: kept (paper), dropped, or their mass given to the word's other arcs."""
     temperature: Positive = 1.0
     """Applied to the source parser's distributions before projection: above 1 flattens them, below 1 sharpens them."""
+    many_to_one: ManyToOne = "head"
+    """What a target word with links to several source words stands for: all of them alike (mean: paper), or the one
+    that is the head of the others."""
     completion: Completion = "auto"
     """What receives the mass that went to NULL: nothing (paper), the source parser's own distribution on the target
     sentence, or a share of it according to how far it agrees with the projection."""
+    mixing: Share = 0.5
+    """Share of the mass that did not go to NULL for which the same holds; 0 leaves projections as they are (paper)."""
+    own_labels: tuple[str, ...] = ("compound",)
+    """Labels whose projected mass goes to the source parser's own label distribution; none in the paper. This and
+    mixing have no effect if completion is none."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -109,13 +118,21 @@ PRESETS: dict[PresetName, Preset] = {
     "small": Preset(
         network=NetworkConfig(layers=tuple(range(9)), features=300, lstm=200, lstm_layers=2, arc=300),
         train=TrainConfig(epochs=22, patience=5, decay_steps=800, batch_words=1000, average=0.997),
-        adapt=TrainConfig(epochs=10, patience=3, decay_steps=500, batch_words=1000, least_batches=30, average=0.97),
+        adapt=TrainConfig(epochs=4, patience=3, decay_steps=500, batch_words=1000, least_batches=30, average=0.97),
     ),
 }
 
 LOSSES: dict[LossesName, LossConfig] = {
     "default": LossConfig(),
-    "paper": LossConfig(label_weight="none", label_pairs="all", self_loops="keep", completion="none"),
+    "paper": LossConfig(
+        label_weight="none",
+        label_pairs="all",
+        self_loops="keep",
+        many_to_one="mean",
+        completion="none",
+        mixing=0.0,
+        own_labels=(),
+    ),
 }
 
 

@@ -17,7 +17,7 @@ from subdp.encoder.batch import UNTRAINED_WORDS, Batcher, batches
 from subdp.network.biaffine import Biaffine
 from subdp.network.scorers import Scored
 from subdp.projection.silver import Silver, SilverPair
-from subdp.projection.substructures import ARCS, SUBSTRUCTURES, Inventory, find_substructure, shape
+from subdp.projection.substructures import ARCS, LABELS, SUBSTRUCTURES, Inventory, find_substructure, shape
 from subdp.support.settings import LossConfig
 from subdp.training.losses import Projected, mean_of_sources, project_batch, soft_loss, tree_loss
 from subdp.training.null_mass import Teacher, measure
@@ -84,7 +84,7 @@ class TreeExamples:
 
 @dataclass(frozen=True)
 class SoftExamples:
-    """Pairs of silver, projected batch by batch; their NULL mass goes to a `teacher`, if there is one."""
+    """Pairs of silver, projected batch by batch; a `teacher`, if there is one, is mixed in."""
 
     batcher: Batcher
     silver: Silver
@@ -103,7 +103,8 @@ class SoftExamples:
         if self.config.completion == "none":
             return self, None
         agreements = measure(self._first(network))
-        teacher = Teacher.of(network, self.batcher, self.config.completion, agreements)
+        labels = self.silver.inventory[LABELS.name]
+        teacher = Teacher.of(network, self.batcher, labels, self.config, agreements)
         return replace(self, teacher=teacher), agreements[ARCS.name].overall
 
     def loss(self, network: Biaffine, indices: Sequence[int], dropout: Sequence[Tensor] = ()) -> Tensor:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from subdp.network.scorers import HeadScores, PairScores, Scored
+from subdp.projection.operators import head_links
 from subdp.projection.substructures import carry, find_substructure
 from subdp.support.settings import LossConfig, SelfLoops
 
@@ -56,16 +57,15 @@ class Projected:
 
 
 def project_batch(source: Mapping[str, Tensor], alignment: Tensor, config: LossConfig) -> Projected:
-    """Project a batch of source distributions; the temperature is applied before, the rule for self-loops after.
+    """Project a batch of source distributions; temperature and weights of links come before, self-loops after.
 
     Mass that `self_loops = drop` removes is not NULL mass: projection did place it, so completion does not replace it.
 
     Shape: source as in `projection/substructures.py`, with B in front; alignment [B, S+1, N+1], ROOT linked to ROOT.
     """
-    found = {
-        name: carry(find_substructure(name).kind, soften(distribution, config.temperature), alignment)
-        for name, distribution in source.items()
-    }
+    softened = {name: soften(distribution, config.temperature) for name, distribution in source.items()}
+    links = head_links(alignment, softened["arcs"]) if config.many_to_one == "head" else alignment
+    found = {name: carry(find_substructure(name).kind, distribution, links) for name, distribution in softened.items()}
     null = (1 - found["arcs"].sum(-1)).clamp(min=0)
     found["arcs"] = without_self_loops(found["arcs"], config.self_loops)
     return Projected(found, alignment.sum(dim=1) > 0, null)

@@ -1,10 +1,16 @@
-"""What becomes of NULL mass: the mass that projection lost because a word, or its head, has no link.
+"""What becomes of NULL mass, the mass that projection lost because a word or its head has no link; and how far the
+mass that it did place is believed.
 
-The paper gives it to nobody: such a word adds less loss, or none. With `completion`, the source parser, run on the
-target sentence itself, is the teacher: its distributions receive all of the NULL mass (`source`), or as much as they
-are trusted with (`auto`). Trust is measured without gold trees: where projection chose a value, how often does the
+The paper gives NULL mass to nobody: such a word adds less loss, or none. With `completion`, the source parser, run on
+the target sentence itself, is the teacher: its distributions receive all of the NULL mass (`source`), or as much as
+they are trusted with (`auto`). Trust is measured without gold trees: where projection chose a value, how often does the
 teacher choose the same one? For arcs this is counted by the relation that the teacher finds likeliest, since function
 words and content words transfer very differently; for tags by the tag.
+
+The same trust, times `mixing`, is the teacher's share of the mass that projection placed: links are wrong at times, and
+then the teacher is the better witness. Labels stay projected, because the teacher's errors in them are systematic where
+word order differs (a subject for an object), but for `own_labels`: relations between words that the source language
+merely puts side by side, where others mark what they are to each other and the teacher can see the marking.
 
 A word's trust is that of its relation in expectation, under the teacher's label distribution at its likeliest head.
 Mass that `self_loops = drop` removes is not NULL mass, and is not completed.
@@ -15,7 +21,7 @@ Mass that `self_loops = drop` removes is not NULL mass, and is not completed.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,7 +30,7 @@ from torch import Tensor
 from subdp.encoder.batch import Batch, Batcher
 from subdp.network.biaffine import Biaffine
 from subdp.network.scorers import Scored
-from subdp.support.settings import Completion
+from subdp.support.settings import LossConfig
 from subdp.training.losses import Projected
 
 _SURE = 0.5  # Minimum mass on one value for projection to have chosen it.
@@ -60,50 +66,67 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Teacher:
-    """A copy of the source parser, with the share of NULL mass that it receives, by substructure.
+    """A copy of the source parser, with how far it is trusted, by substructure.
 
-    Shape: trust [K], over relations for arcs, over tags for tags.
+    Shape: trust [K], over relations for arcs, over tags for tags; own_labels [L], 1 at labels that are its own.
     """
 
     network: Biaffine
     batcher: Batcher
     trust: Mapping[str, Tensor]
+    mixing: float
+    own_labels: Tensor
 
     @classmethod
-    def of(cls, network: Biaffine, batcher: Batcher, rule: Completion, agreements: Mapping[str, Agreement]) -> Teacher:
+    def of(
+        cls,
+        network: Biaffine,
+        batcher: Batcher,
+        labels: Sequence[str],
+        config: LossConfig,
+        agreements: Mapping[str, Agreement],
+    ) -> Teacher:
         """A copy of a network, trusted in full (`source`) or as far as it agrees with the projection (`auto`)."""
         trust = {
-            name: torch.ones_like(agreement.words) if rule == "source" else agreement.trust()
-            for name, agreement in agreements.items()
+            name: (torch.ones_like(found.words) if config.completion == "source" else found.trust()).to(network.device)
+            for name, found in agreements.items()
         }
-        return cls(copy.deepcopy(network), batcher, {name: values.to(network.device) for name, values in trust.items()})
+        own = torch.tensor([float(label in config.own_labels) for label in labels])
+        return cls(copy.deepcopy(network), batcher, trust, config.mixing, own.to(network.device))
 
     @torch.no_grad()
     def complete(self, projected: Projected, batch: Batch) -> Projected:
-        """Projected distributions, with the teacher's own in place of trusted NULL mass."""
-        return complete(projected, self.network(batch), self.trust)
+        """Projected distributions, mixed with the teacher's as far as it is trusted."""
+        return complete(projected, self.network(batch), self.trust, self.mixing, self.own_labels)
 
 
-def complete(projected: Projected, own: Scored, trust: Mapping[str, Tensor]) -> Projected:
-    """Give a word's NULL mass to the teacher's distributions Q, as far as they are trusted.
+def complete(
+    projected: Projected, own: Scored, trust: Mapping[str, Tensor], mixing: float, own_labels: Tensor
+) -> Projected:
+    """Give NULL mass to the teacher's distributions Q as far as they are trusted, and μ = `mixing` times that share of
+    the mass that projection placed.
 
-    Arcs become P̂2(q|p) + τ_p · null_p · Q(q|p), where τ_p = Σ_l Q(l | q*→p) · τ_l at Q's likeliest head q*. The label
-    distribution of a pair becomes the mean of both, weighted by the arc mass that each contributes. Tags become
-    P̂2(k|p) + null_p · τ_k · Q(k|p), where null_p is 1 − Σ_k P̂2(k|p).
+    Arcs become (1 − μ·τ_p) · P̂2(q|p) + τ_p · (null_p + μ · Σ_q P̂2(q|p)) · Q(q|p), where τ_p = Σ_l Q(l | q*→p) · τ_l at
+    Q's likeliest head q*. A pair's labels are projected as far as projection placed the arc, the rest is Q's; so is the
+    mass of `own_labels`. Tags become (1 − μ·τ_p) · P̂2(k|p) + (null_p · τ_k + μ · τ_p · Σ_k P̂2(k|p)) · Q(k|p), where
+    null_p is 1 − Σ_k P̂2(k|p) and τ_p = Σ_k Q(k|p) · τ_k.
 
-    Shape: trust [K] by substructure; the rest as in `Projected` and `Scored`.
+    Shape: trust [K] by substructure, own_labels [L]; the rest as in `Projected` and `Scored`.
     """
     arcs, labels = own.arcs.exp(), own.labels.all().exp()
     at_best = labels.gather(2, arcs.argmax(-1)[..., None, None].expand(-1, -1, 1, labels.shape[-1])).squeeze(2)
-    added = projected.null[..., None] * (at_best @ trust["arcs"])[..., None] * arcs
-    total = projected.arcs + added
-    share = (added / total.clamp(min=1e-30))[..., None]
-    found = {**projected.distributions, "arcs": total}
-    found["labels"] = torch.lerp(projected.distributions["labels"], labels, share)
+    trusted = (at_best @ trust["arcs"])[..., None]
+    placed = projected.arcs.sum(-1, keepdim=True)
+    total = (1 - mixing * trusted) * projected.arcs + trusted * (projected.null[..., None] + mixing * placed) * arcs
+    beyond = ((total - projected.arcs).clamp(min=0) / total.clamp(min=1e-30))[..., None]
+    theirs = projected.distributions["labels"]
+    theirs = theirs * (1 - own_labels) + (theirs @ own_labels)[..., None] * labels
+    found = {**projected.distributions, "arcs": total, "labels": torch.lerp(theirs, labels, beyond)}
     for name, scores in own.words().items():
-        known = projected.distributions[name]
-        missing = (1 - known.sum(-1, keepdim=True)).clamp(min=0)
-        found[name] = known + missing * trust[name] * scores.exp()
+        known, values = projected.distributions[name], scores.exp()
+        placed = known.sum(-1, keepdim=True)
+        share = mixing * (values @ trust[name])[..., None]
+        found[name] = (1 - share) * known + ((1 - placed).clamp(min=0) * trust[name] + share * placed) * values
     return Projected(found, projected.linked, projected.null)
 
 
