@@ -1,6 +1,14 @@
-"""Labels and tags of words whose heads are known, chosen together where they must agree. Numpy only."""
+"""Labels and tags of words whose heads are known, chosen together so that they agree as Universal Dependencies demands.
+
+Two rules, both exact: a word's label and its tag fit each other (`agreement`), and no word has two subjects, two
+objects or two indirect objects (`one_of_each`). Numpy only.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,29 +17,102 @@ Floats = npt.NDArray[np.floating]
 Integers = npt.NDArray[np.integer]
 Booleans = npt.NDArray[np.bool_]
 
+_TAGS_OF = {
+    "advmod": "ADJ ADV CCONJ DET PART SYM",
+    "aux": "AUX",
+    "cop": "AUX DET PRON SYM",
+    "det": "DET PRON",
+    "expl": "DET PART PRON",
+    "nummod": "NOUN NUM SYM",
+    "punct": "PUNCT",
+}
+_NO_TAGS_OF = {
+    "case": "ADJ AUX DET NUM PRON PROPN",
+    "cc": "ADJ AUX DET INTJ NOUN NUM PRON PROPN VERB",
+    "mark": "ADJ AUX DET INTJ NOUN NUM PRON PROPN",
+}
+_ONCE = ({"nsubj", "csubj"}, {"obj"}, {"iobj"})
 
-def labels_with_tags(
-    labels: Floats, tags: Floats, roots: Booleans, punct: int | None, tagged_punct: int | None
-) -> tuple[Integers, Integers]:
-    """The label and the tag of each word with the highest sum of scores, such that both call it punctuation or neither.
+
+def agreement(labels: Sequence[str], tags: Sequence[str]) -> Booleans:
+    """Which labels go with which UPOS, whatever the labels' subtypes: those of function words with few, PUNCT with
+    `punct` alone. A label or a tag that would be left with nothing to go with is free.
+
+    Shape: [L, K].
+    """
+    allowed = np.ones((len(labels), len(tags)), bool)
+    for row, label in enumerate(labels):
+        name = label.partition(":")[0]
+        only, never = _TAGS_OF.get(name, "").split(), _NO_TAGS_OF.get(name, "").split()
+        allowed[row] = [
+            (tag in only if only else tag not in never) and (name == "punct" or tag != "PUNCT") for tag in tags
+        ]
+    allowed[~allowed.any(axis=1)] = True
+    allowed[:, ~allowed.any(axis=0)] = True
+    return allowed
+
+
+def labels_with_tags(labels: Floats, tags: Floats, roots: Booleans, allowed: Booleans) -> tuple[Floats, Integers]:
+    """For each label of a word, its score and that of the best tag that it agrees with, added up; and that tag.
 
     A word below ROOT is exempt: a sentence that is nothing but a full stop has a root all the same. What must not be
-    chosen has the score −inf; where nothing else is left, the tag decides.
+    chosen has the score −inf.
 
-    *Shape:* labels [..., L], tags [..., K], roots [...] → numbers of labels and of tags [...].
+    Shape: labels [..., L], tags [..., K], roots [...], allowed [L, K] → scores [..., L], numbers of tags [..., L].
     """
-    label, tag = labels.argmax(-1), tags.argmax(-1)
-    if punct is None or tagged_punct is None:
-        return label, tag
-    as_punct = labels[..., punct] + tags[..., tagged_punct]
-    other_labels, other_tags = _without(labels, punct), _without(tags, tagged_punct)
-    as_other = other_labels.max(-1) + other_tags.max(-1)
-    both = (as_punct > as_other) | ((as_punct == as_other) & (tag == tagged_punct))
-    together = np.where(both, punct, other_labels.argmax(-1)), np.where(both, tagged_punct, other_tags.argmax(-1))
-    return np.where(roots, label, together[0]), np.where(roots, tag, together[1])
+    fitting = np.where(allowed | roots[..., None, None], tags[..., None, :], -np.inf)
+    return labels + fitting.max(-1), fitting.argmax(-1)
 
 
-def _without(scores: Floats, value: int) -> Floats:
-    result = scores.copy()
-    result[..., value] = -np.inf
+def groups_of(labels: Sequence[str]) -> list[list[int]]:
+    """The labels, by number, of which a word's dependents may have one: its subjects, objects and indirect objects."""
+    found = [[at for at, label in enumerate(labels) if label.partition(":")[0] in names] for names in _ONCE]
+    return [numbers for numbers in found if numbers]
+
+
+def one_of_each(scores: Floats, heads: Sequence[int], groups: Sequence[Sequence[int]]) -> Integers:
+    """The labels of a sentence with the highest sum of scores such that no head has two dependents of one group.
+
+    Shape: scores [n, L], heads [n] → [n].
+    """
+    best: Integers = scores.argmax(-1)
+    at = np.asarray(heads)
+    for head in {int(head) for group in groups for head in _repeated(at[np.isin(best, group)])}:
+        words = np.flatnonzero(at == head)
+        best[words] = _once(scores[words], groups)
+    return best
+
+
+def _repeated(heads: Integers) -> Integers:
+    values, counts = np.unique(heads, return_counts=True)
+    return values[counts > 1]
+
+
+def _once(scores: Floats, groups: Sequence[Sequence[int]]) -> Integers:
+    """`one_of_each` for the dependents of one head.
+
+    Of each group, only as many candidates as there are groups can matter, since the other groups take one each at most.
+    A word that can be nothing else keeps its label.
+
+    Shape: [m, L] → [m].
+    """
+    free = scores.copy()
+    free[:, [label for group in groups for label in group]] = -np.inf
+    result: Integers = np.where(np.isfinite(free.max(-1, keepdims=True)), free, scores).argmax(-1)
+    with np.errstate(invalid="ignore"):
+        gains = [np.nan_to_num(scores[:, group].max(-1) - free.max(-1), posinf=-np.inf) for group in groups]
+    candidates = [[None, *np.argsort(-gain, kind="stable")[: len(groups)].tolist()] for gain in gains]
+    possible = [chosen for chosen in product(*candidates) if _distinct(chosen)]
+    chosen = max(possible, key=lambda words: sum(gain[word] for gain, word in _pairs(gains, words)))
+    for group, word in _pairs(groups, chosen):
+        result[word] = group[int(scores[word, group].argmax())]
     return result
+
+
+def _pairs(each: Sequence[Any], words: Sequence[int | None]) -> list[tuple[Any, int]]:
+    return [(one, word) for one, word in zip(each, words, strict=True) if word is not None]
+
+
+def _distinct(words: Sequence[int | None]) -> bool:
+    chosen = [word for word in words if word is not None]
+    return len(set(chosen)) == len(chosen)

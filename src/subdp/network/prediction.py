@@ -13,7 +13,7 @@ import torch
 from subdp.corpus.layers import UNANNOTATED
 from subdp.corpus.treebank import Sentence
 from subdp.decoding.decode import decode_batch
-from subdp.decoding.labels import labels_with_tags
+from subdp.decoding.labels import agreement, groups_of, labels_with_tags, one_of_each
 from subdp.encoder.batch import Batcher, Words, batches, chunks
 from subdp.encoder.threads import side_by_side
 from subdp.network.biaffine import Biaffine
@@ -53,13 +53,13 @@ def predict(
 ) -> Iterator[Prediction]:
     """The best tree of every sentence, and its tags.
 
-    The label `root` goes to the root and to no other word. Where the network predicts UPOS, `punct` goes to words
-    tagged PUNCT and to no others, and a word with letters is not PUNCT; a UPOS that a sentence has already stays,
-    unless it is to be `retag`ged.
+    The label `root` goes to the root and to no other word; no word has two subjects or objects. Where the network
+    predicts UPOS, labels and tags agree (`decoding/labels.py`), and a word with letters is not PUNCT; a UPOS that a
+    sentence has already stays, unless it is to be `retag`ged.
     """
-    values = inventory.get(UPOS, ())
-    root, punct = (_number(inventory[LABELS.name], name) for name in ("root", "punct"))
-    tagged_punct = _number(values, "PUNCT")
+    names, values = inventory[LABELS.name], inventory.get(UPOS, ())
+    root = names.index("root") if "root" in names else None
+    agreed, groups = agreement(names, values), groups_of(names)
 
     def of_batch(scored: Scored, chosen: Sequence[Sentence]) -> list[Prediction]:
         arcs = scored.arcs.cpu().numpy()
@@ -71,16 +71,19 @@ def predict(
         labels = scored.labels.at(padded)
         roots = padded == 0
         if root is not None:
-            names = torch.arange(labels.shape[-1], device=labels.device) == root
-            labels = labels.masked_fill(names != roots[..., None], -torch.inf).log_softmax(-1)
+            is_root = torch.arange(labels.shape[-1], device=labels.device) == root
+            labels = labels.masked_fill(is_root != roots[..., None], -torch.inf).log_softmax(-1)
         tags = {name: scores.cpu().numpy() for name, scores in scored.words().items()}
         best = {name: scores.argmax(-1) for name, scores in tags.items()}
+        scores = labels.cpu().numpy()
         if UPOS in tags:
             allowed = tags[UPOS] + _allowed(chosen, values, tags[UPOS].shape, retag=retag)
-            found = labels_with_tags(labels.cpu().numpy(), allowed, roots.cpu().numpy(), punct, tagged_punct)
-            best_labels, best[UPOS] = found
-        else:
-            best_labels = labels.argmax(-1).cpu().numpy()
+            scores, tag_of = labels_with_tags(scores, allowed, roots.cpu().numpy(), agreed)
+        best_labels = np.zeros(scores.shape[:-1], np.int64)
+        for row, tree in enumerate(heads):
+            best_labels[row, 1 : len(tree) + 1] = one_of_each(scores[row, 1 : len(tree) + 1], tree, groups)
+        if UPOS in tags:
+            best[UPOS] = np.take_along_axis(tag_of, best_labels[..., None], -1).squeeze(-1)
         probabilities = labels.exp().cpu().numpy()
         shares = {name: np.exp(scores) for name, scores in tags.items()}
         return [
@@ -97,10 +100,6 @@ def predict(
         ]
 
     return _in_order(network, sentences, lambda sentence: sentence.words, batcher, of_batch)
-
-
-def _number(names: Sequence[str], name: str) -> int | None:
-    return names.index(name) if name in names else None
 
 
 def _allowed(sentences: Sequence[Sentence], values: Sequence[str], size: tuple[int, ...], *, retag: bool) -> Floats:
