@@ -115,9 +115,11 @@ def test_a_mistake_in_a_file_is_told_with_the_file(tmp_path: Path, text: str, sa
 
 
 def test_a_flag_is_a_string_that_becomes_the_type_of_its_setting() -> None:
-    flags = {"train": {"lr": "1e-3", "epochs": "7"}, "network": {"layers": "3,4"}, "losses": {"completion": "none"}}
+    losses = {"completion": "none", "own_labels": "compound,flat"}
+    flags = {"train": {"lr": "1e-3", "epochs": "7"}, "network": {"layers": "3,4"}, "losses": losses}
     settings = Settings.resolve(flags=flags)
     assert (settings.train.lr, settings.train.epochs, settings.network.layers) == (0.001, 7, (3, 4))
-    assert settings.losses.completion == "none"
+    assert (settings.losses.completion, settings.losses.own_labels) == ("none", ("compound", "flat"))
+    assert Settings.resolve(flags={"losses": {"own_labels": ""}}).losses.own_labels == ()
     with pytest.raises(SubdpError, match=r"no setting 'learning_rate'.*lr"):
         Settings.resolve(flags={"train": {"learning_rate": "1"}})

@@ -30,7 +30,7 @@ def experiment(
     jobs: int | None = None,
     device: str | None = None,
 ) -> None:
-    """Reproduce an experiment of the paper: transfer, ablation, alignment, losses, multisource or bitext-size.
+    """Run an experiment of the paper (transfer, ablation, alignment, losses, multisource, bitext-size) or trees.
 
     Writes tables (Markdown, LaTeX, CSV) and a figure to the output folder. An interrupted experiment is resumed by the
     same command; experiments in one folder share what they have in common.

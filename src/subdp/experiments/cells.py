@@ -14,6 +14,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from subdp.alignment.file_links import FileAligner
 from subdp.alignment.links import Alignment, read_alignments, write_alignments
 from subdp.alignment.similarity import SimilarityAligner
@@ -105,7 +107,8 @@ class Bench:
         """A cell as a stage, named by a hash of all it depends on, so that grids in one folder share it."""
         parsers = [self._source(cell, source).fingerprint for source in cell.system.sources]
         bitext = [self.bitext(cell.language, source).fingerprint for source in cell.system.sources]
-        gold = trees_hash([tree for split in SCORED for tree in self.gold(cell.language, split)])
+        scored = dict.fromkeys((*SCORED, *splits, *(["pool"] if cell.system.trees else [])))
+        gold = trees_hash([tree for split in scored for tree in self.gold(cell.language, split)])
         more = cell.system.sources if "treebanks" in cell.system.method else ()
         data = depends_on(self.grid, parsers, bitext, gold, [trees_hash(self._treebank(source)) for source in more])
         facts = {**cell.facts(data), "splits": list(splits)}
@@ -115,11 +118,12 @@ class Bench:
         """Make what the cell shares with others, and encode the sentences that it is scored on."""
         for source in cell.system.sources:
             features = self._source(cell, source).features
-            if cell.system.method != "direct":
+            if cell.system.method not in ("direct", "trees"):
                 features.add(self.silver(cell.language, source, self._source_seed(cell)).targets())
                 self.links(cell.language, source, cell.system.links)
             for split in self.grid.splits:
                 features.add(sentence.words for sentence in self.gold(cell.language, split))
+            features.add(tree.words for tree in self._drawn(cell))
 
     def work(self, cell: Cell) -> Result:
         """Make the cell's parser, score it, and keep the result."""
@@ -148,6 +152,8 @@ class Bench:
         parser = self._source(cell, system.sources[0])
         if system.method == "direct":
             return parser
+        if system.method == "trees":
+            return parser.adapt_to_trees(self._drawn(cell), settings=self.grid.settings, seed=seed)
         settings, silver = adapt_settings(self.grid.settings, system), self._system_silver(cell)
         parser = parser.with_values(silver.inventory)
         if system.method == "hard":
@@ -157,11 +163,17 @@ class Bench:
         if system.method == "random":
             parser = parser.untrained(seed)
         if system.method != "treebanks":
-            parser = parser.adapt(silver, settings=settings, seed=seed)
+            parser = parser.adapt(silver, trees=self._drawn(cell), settings=settings, seed=seed)
         if "treebanks" in system.method:
             trees = [tree for source in system.sources for tree in self._treebank(source)]
             parser = parser.adapt_to_trees(trees, settings=settings, seed=seed)
         return parser
+
+    def _drawn(self, cell: Cell) -> list[Sentence]:
+        """The gold trees of the target language that a cell trains on; with one seed, fewer are some of the more."""
+        pool = self.gold(cell.language, "pool")
+        order = np.random.default_rng(cell.seed).permutation(len(pool))
+        return [pool[index] for index in order[: cell.system.trees]]
 
     def _system_silver(self, cell: Cell) -> Silver:
         """The silver of a cell: its links, its number of pairs, from all its sources."""
@@ -212,7 +224,7 @@ class Bench:
         return self.corpora.gold(language, "train") or self.corpora.gold(language, "dev")
 
     def _gold(self, language: str, split: Split) -> list[Sentence]:
-        return self.corpora.gold(language, split, self.grid.options.dev_sentences if split == "dev" else None)
+        return self.corpora.gold(language, split, self.grid.options.dev_sentences if split in ("dev", "rest") else None)
 
     def _links_file(self, language: str, source: str, links: Links) -> Path:
         """The file of a bitext's alignments, which is written when it is first asked for."""

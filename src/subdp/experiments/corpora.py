@@ -19,7 +19,8 @@ from subdp.corpus.bitext import Bitext, read_bitext
 from subdp.corpus.treebank import Sentence, read_conllu
 from subdp.support.errors import SubdpError
 
-Split = Literal["train", "dev", "test"]
+Split = Literal["train", "dev", "test", "pool", "rest"]
+"""Every other tree of a dev set is in its pool, from which trees to train on are drawn; the others are the rest."""
 _NAMES = {
     "ar": "Arabic", "de": "German", "en": "English", "es": "Spanish", "fr": "French",
     "hi": "Hindi", "it": "Italian", "ko": "Korean", "tr": "Turkish",
@@ -51,6 +52,8 @@ class Corpora:
 
     def gold(self, language: str, split: Split, most: int | None = None) -> list[Sentence]:
         """The gold trees of a language; at most `most` of them, spread evenly over its treebanks."""
+        if split in ("pool", "rest"):
+            return _spread(self.gold(language, "dev")[0 if split == "pool" else 1 :: 2], most)
         if not self._has_own_treebank(language):
             paths = self._files(language, "PUD", "test")
             if not paths:
@@ -65,10 +68,7 @@ class Corpora:
                 where = str(self.folder / "ud" / f"UD_{_NAMES[language]}-{name}")
                 raise SubdpError(f"has no {split} part", where=where, hint="`subdp data ud` fetches treebanks")
             found += [sentence for path in paths for sentence in read_conllu(path)]
-        if most is None or len(found) <= most:
-            return found
-        # Evenly from all treebanks of the language, not only from the first.
-        return [found[index * len(found) // most] for index in range(most)]
+        return _spread(found, most)
 
     def bitext(self, language: str, source: str = "en") -> Bitext:
         """All translated text from one language into another, cleaned, in a fixed order."""
@@ -103,3 +103,10 @@ class Corpora:
 
     def _files(self, language: str, treebank: str, split: Split) -> list[Path]:
         return sorted(self.folder.glob(f"ud/UD_{_NAMES[language]}-{treebank}/*-ud-{split}.conllu"))
+
+
+def _spread(sentences: list[Sentence], most: int | None) -> list[Sentence]:
+    """At most so many sentences, evenly from all treebanks of a language and not only from the first."""
+    if most is None or len(sentences) <= most:
+        return sentences
+    return [sentences[index * len(sentences) // most] for index in range(most)]

@@ -24,9 +24,11 @@ from subdp.support.files import Source, name_of
 from subdp.support.settings import LOSSES, LossConfig, PresetName, Settings
 from subdp.support.values import Count, Seed, as_dict, check_fields, converted, read_toml
 
-ExperimentName = Literal["transfer", "ablation", "alignment", "losses", "multisource", "bitext-size"]
+ExperimentName = Literal["transfer", "ablation", "alignment", "losses", "multisource", "bitext-size", "trees"]
 SCORED: tuple[Split, ...] = ("dev", "test")
-Method = Literal["direct", "self", "hard", "random", "subdp", "treebanks", "subdp then treebanks"]
+TREES = (5, 10, 20, 60, 200)
+"""The numbers of gold trees of the target language that the experiment `trees` compares."""
+Method = Literal["direct", "self", "hard", "random", "subdp", "treebanks", "subdp then treebanks", "trees"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ class System:
     pairs: int | None = None
     sources: tuple[str, ...] = ("en",)
     averaged: bool = False
+    trees: int = 0
+    """Gold trees of the target language, drawn from its dev set, that are trained on as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,8 @@ class Grid:
     @property
     def splits(self) -> tuple[Split, ...]:
         """What is scored: the paper's tables are of test sets, its analyses of dev sets."""
+        if self.name == "trees":
+            return ("rest",)
         return SCORED if self.name in ("transfer", "ablation", "multisource") else ("dev",)
 
     def cells(self) -> list[Cell]:
@@ -191,6 +197,14 @@ class Grid:
             return [replace(subdp, name=name, links=links) for name, links in _LINKS.items()]
         if self.name == "losses":
             return [direct, *_loss_systems(losses)]
+        if self.name == "trees":
+            alone = [System(f"{count} trees", "trees", losses, trees=count) for count in TREES]
+            return [
+                direct,
+                *alone,
+                subdp,
+                *(replace(subdp, name=f"SubDP, {one.name}", trees=one.trees) for one in alone),
+            ]
         if self.name == "bitext-size":
             return [direct, *(replace(subdp, name=str(size), pairs=size) for size in SIZES)]
         return _multisource_systems(subdp, language)
@@ -214,6 +228,9 @@ def _loss_systems(losses: LossConfig) -> list[System]:
         *({"label_pairs": value} for value in ("all", "aligned")),
         *({"self_loops": value} for value in ("keep", "drop", "renormalise")),
         *({"temperature": value} for value in (0.5, 2.0)),
+        {"many_to_one": "mean"},
+        {"mixing": 0.0},
+        {"own_labels": ()},
         *({"completion": value} for value in ("none", "source", "auto")),
     ]
     systems = {losses: System("default", losses=losses), LOSSES["paper"]: System("paper", losses=LOSSES["paper"])}

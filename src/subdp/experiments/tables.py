@@ -18,7 +18,7 @@ from typing import Any
 from subdp.evaluation.attachment import compare_counts, spread
 from subdp.evaluation.scores import Comparison, SentenceCounts, Spread
 from subdp.experiments.corpora import LANGUAGES, Split
-from subdp.experiments.grid import ExperimentName, Result
+from subdp.experiments.grid import TREES, ExperimentName, Result
 from subdp.support.files import open_output, open_text_output
 from subdp.support.settings import LossConfig
 
@@ -189,7 +189,7 @@ def write_report(
 
 
 def draw(name: ExperimentName, table: Table, about: str) -> bytes:
-    """A PNG: curves over the number of pairs for `bitext-size`, bars by language for all else."""
+    """A PNG: curves over the number of pairs or trees for `bitext-size` and `trees`, bars by language for all else."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 3.5 * len(table.metrics)), layout="constrained")
@@ -198,7 +198,18 @@ def draw(name: ExperimentName, table: Table, about: str) -> bytes:
         axes.set_ylabel(f"{metric}, {table.split}")
         axes.grid(axis="y", alpha=0.3)
         if name == "bitext-size":
-            _curves(axes, table, metric)
+            sizes = {int(system): system for system in table.systems if system.isdecimal()}
+            _curves(axes, table, metric, sizes, dotted=dict.fromkeys(sizes, "DT"))
+            axes.set_xlabel("sentence pairs (dotted: direct transfer)")
+        elif name == "trees":
+            _curves(
+                axes,
+                table,
+                metric,
+                {0: "SubDP"} | {count: f"SubDP, {count} trees" for count in TREES},
+                dotted={0: "DT"} | {count: f"{count} trees" for count in TREES},
+            )
+            axes.set_xlabel("gold trees (dotted: without SubDP)")
         else:
             _bars(axes, table, metric)
     figure.axes[0].legend(loc="upper left", bbox_to_anchor=(1, 1))
@@ -220,19 +231,19 @@ def _bars(axes: Any, table: Table, metric: str) -> None:
     axes.set_ylim(bottom=0)
 
 
-def _curves(axes: Any, table: Table, metric: str) -> None:
-    """A line for each language with a band of one standard deviation; direct transfer is its dotted line."""
-    sizes = [system for system in table.systems if system.isdecimal()]
+def _curves(axes: Any, table: Table, metric: str, systems: dict[int, str], dotted: dict[int, str]) -> None:
+    """A line for each language over the sizes, with a band of one standard deviation, and its dotted line."""
+    places = list(range(len(systems)))
     for number, language in enumerate(table.languages):
-        points = [(int(size), score) for size in sizes if (score := table.scores.get((metric, size, language)))]
-        places, means = [size for size, _ in points], [score.mean for _, score in points]
-        spreads = [score.std or 0.0 for _, score in points]
+        found = [table.scores.get((metric, system, language)) for system in systems.values()]
+        known = [(place, score) for place, score in zip(places, found, strict=True) if score is not None]
+        at, means = [place for place, _ in known], [score.mean for _, score in known]
+        spreads = [score.std or 0.0 for _, score in known]
         low = [mean - std for mean, std in zip(means, spreads, strict=True)]
         high = [mean + std for mean, std in zip(means, spreads, strict=True)]
-        axes.plot(places, means, marker="o", color=f"C{number}", label=language)
-        axes.fill_between(places, low, high, color=f"C{number}", alpha=0.2)
-        if direct := table.scores.get((metric, "DT", language)):
-            axes.axhline(direct.mean, color=f"C{number}", ls=":", lw=1)
-    axes.set_xscale("log", base=2)
-    axes.set_xticks([int(size) for size in sizes], sizes)
-    axes.set_xlabel("sentence pairs (dotted: direct transfer)")
+        axes.plot(at, means, marker="o", color=f"C{number}", label=language)
+        axes.fill_between(at, low, high, color=f"C{number}", alpha=0.2)
+        others = [table.scores.get((metric, system, language)) for system in dotted.values()]
+        heights = [float("nan") if score is None else score.mean for score in others]
+        axes.plot(places, heights, color=f"C{number}", ls=":", lw=1)
+    axes.set_xticks(places, [f"{size:,}" for size in systems])

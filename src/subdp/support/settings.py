@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from subdp.support.errors import SubdpError
 from subdp.support.files import Source, name_of
-from subdp.support.values import Bounds, Count, as_toml, check_fields, converted, read_toml
+from subdp.support.values import Bounds, Count, Name, as_toml, check_fields, converted, read_toml
 
 Positive = Annotated[float, Bounds(above=0)]
 Share = Annotated[float, Bounds(least=0, below=1)]
@@ -96,7 +96,7 @@ class LossConfig:
     sentence, or a share of it according to how far it agrees with the projection."""
     mixing: Share = 0.5
     """Share of the mass that did not go to NULL for which the same holds; 0 leaves projections as they are (paper)."""
-    own_labels: tuple[str, ...] = ("compound",)
+    own_labels: tuple[Name, ...] = ("compound",)
     """Labels whose projected mass goes to the source parser's own label distribution; none in the paper. This and
     mixing have no effect if completion is none."""
 

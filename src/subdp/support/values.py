@@ -44,6 +44,8 @@ Count = Annotated[int, Bounds(least=1)]
 """A whole number from 1."""
 Seed = Annotated[int, Bounds(least=0, below=2**63)]
 """What random number generators and TOML take as a seed."""
+Name = Annotated[str, Bounds()]
+"""A name without commas: a flag has several of them separated by commas."""
 
 
 def check_fields(config: Any) -> None:
@@ -109,7 +111,8 @@ def _convert(value: Any, kind: Any) -> Any:
     base, _ = _parts(kind)
     if get_origin(base) is tuple:
         inner = get_args(base)[0]
-        items = value.split(",") if isinstance(value, str) and _parts(inner)[0] is not str else value
+        apart = isinstance(value, str) and inner is not str  # A file name may hold a comma.
+        items = [item for item in value.split(",") if item] if apart else value
         return tuple(_convert(item, inner) for item in items) if isinstance(items, list | tuple) else value
     if base not in (int, float) or isinstance(value, bool):
         return value
