@@ -12,7 +12,7 @@ import pytest
 from subdp.cli.experiments import _suffix
 from subdp.cli.main import app
 from subdp.evaluation.scores import SentenceCounts
-from subdp.experiments.cells import run_grid
+from subdp.experiments.cells import Bench, run_grid
 from subdp.experiments.corpora import Corpora
 from subdp.experiments.grid import Cell, ExperimentName, ExperimentOptions, Grid, Result, System, read_result
 from subdp.experiments.tables import PAPER, Table, gains, latex, markdown, table_csv, write_report
@@ -177,6 +177,30 @@ def test_other_links_and_fewer_pairs_need_no_other_silver(data: Path, output: Pa
     links = run_grid(_grid("alignment", options, "de"), corpora, output, lambda _: None)
     assert len(links) == 7
     assert len(list((output / "silver").iterdir())) == 1
+
+
+def test_trees_to_train_on_are_never_scored_and_fewer_are_some_of_the_more(
+    data: Path, output: Path, options: ExperimentOptions
+) -> None:
+    corpora = Corpora(data, PARTS, options.tatoeba)
+    dev, pool, rest = (corpora.gold("de", split) for split in ("dev", "pool", "rest"))
+    assert sorted(tree.sent_id or "" for tree in pool + rest) == sorted(tree.sent_id or "" for tree in dev)
+    bench = Bench(_grid("trees", options, "de"), corpora, output)
+    five, ten = ([tree.sent_id for tree in bench.drawn(Cell("de", System("x", trees=n), 1))] for n in (5, 10))
+    assert set(five) < set(ten) <= {tree.sent_id for tree in pool}
+    assert five != [tree.sent_id for tree in bench.drawn(Cell("de", System("x", trees=5), 2))]
+
+
+def test_trees_are_trained_on_alone_and_beside_silver_as_many_as_there_are(
+    data: Path, output: Path, options: ExperimentOptions
+) -> None:
+    results = run_grid(_grid("trees", options, "de"), Corpora(data, PARTS, options.tatoeba), output, lambda _: None)
+    names = ["DT", "5 trees", "10 trees", "SubDP", "SubDP, 5 trees", "SubDP, 10 trees"]
+    assert [result.cell.system.name for result in results] == names
+    assert [result.made["adapted_on"] and result.made["adapted_on"].get("trees") for result in results] == [
+        None, 5, 10, None, 5, 10,
+    ]  # fmt: skip
+    assert all(len(result.counts["rest"]) == 8 for result in results)
 
 
 def test_several_sources_teach_one_target(data: Path, output: Path, options: ExperimentOptions) -> None:

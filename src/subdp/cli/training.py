@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from subdp.cli.app import Changes, Files, Flag, Output, Seed, give, say
-from subdp.corpus.corrected import read_trees
+from subdp.corpus.corrected import read_gold, read_trees
 from subdp.corpus.treebank import Sentence, read_conllu
 from subdp.network.shipped import SHIPPED
 from subdp.support.errors import SubdpError
@@ -86,7 +86,7 @@ def train(
     Parser.check_folder(output)
     model = Encoder.load(encoder, device)
     checkpoints = _checkpoints(output, resume)
-    gold = {name: list(read_conllu(path)) for name, path in (("dev", dev), ("test", test)) if path is not None}
+    gold = {name: read_gold(path) for name, path in (("dev", dev), ("test", test)) if path is not None}
     about = {"title": title or f"A parser trained on {Path(treebank).name}", "treebank": Path(treebank).name}
     if licence is not None:
         about["licence"] = licence

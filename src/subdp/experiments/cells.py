@@ -92,8 +92,9 @@ class Bench:
         return FeatureStore(self.encoder, self.grid.settings.network.layers)
 
     def possible(self, cell: Cell) -> bool:
-        """Whether there is enough bitext."""
-        return cell.system.pairs is None or cell.system.pairs <= len(self.bitext(cell.language, "en"))
+        """Whether there are enough pairs and trees."""
+        enough = cell.system.pairs is None or cell.system.pairs <= len(self.bitext(cell.language, "en"))
+        return enough and cell.system.trees <= len(self.gold(cell.language, "pool") if cell.system.trees else [])
 
     def result(self, cell: Cell) -> Result | None:
         """The result of a cell, if it has been scored on the grid's splits or, by another grid, on all."""
@@ -123,7 +124,7 @@ class Bench:
                 self.links(cell.language, source, cell.system.links)
             for split in self.grid.splits:
                 features.add(sentence.words for sentence in self.gold(cell.language, split))
-            features.add(tree.words for tree in self._drawn(cell))
+            features.add(tree.words for tree in self.drawn(cell))
 
     def work(self, cell: Cell) -> Result:
         """Make the cell's parser, score it, and keep the result."""
@@ -153,7 +154,7 @@ class Bench:
         if system.method == "direct":
             return parser
         if system.method == "trees":
-            return parser.adapt_to_trees(self._drawn(cell), settings=self.grid.settings, seed=seed)
+            return parser.adapt_to_trees(self.drawn(cell), settings=self.grid.settings, seed=seed)
         settings, silver = adapt_settings(self.grid.settings, system), self._system_silver(cell)
         parser = parser.with_values(silver.inventory)
         if system.method == "hard":
@@ -163,13 +164,13 @@ class Bench:
         if system.method == "random":
             parser = parser.untrained(seed)
         if system.method != "treebanks":
-            parser = parser.adapt(silver, trees=self._drawn(cell), settings=settings, seed=seed)
+            parser = parser.adapt(silver, trees=self.drawn(cell), settings=settings, seed=seed)
         if "treebanks" in system.method:
             trees = [tree for source in system.sources for tree in self._treebank(source)]
             parser = parser.adapt_to_trees(trees, settings=settings, seed=seed)
         return parser
 
-    def _drawn(self, cell: Cell) -> list[Sentence]:
+    def drawn(self, cell: Cell) -> list[Sentence]:
         """The gold trees of the target language that a cell trains on; with one seed, fewer are some of the more."""
         pool = self.gold(cell.language, "pool")
         order = np.random.default_rng(cell.seed).permutation(len(pool))
