@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from measure import Row, alternate, arguments, compare, give, say
-from peers import load_simalign
+from peers import load_simalign, model_folder
 from subdp.alignment.links import Link
 from subdp.alignment.similarity import METHODS, Floats, Links, Method, SimilarityAligner, cosine, default_layer
 from subdp.corpus.bitext import Pair, read_bitext
@@ -80,7 +80,7 @@ def remember_similarities(other: Any) -> list[Floats]:
 
 def check(folder: Path, encoder: Encoder, layer: int) -> bool:
     """Compare links pair by pair and print what was found, a line for each language."""
-    other = load_simalign(encoder.folder, "".join(CODES.values()), layer)
+    other = load_simalign(model_folder(encoder), "".join(CODES.values()), layer)
     aligners = {method: SimilarityAligner(encoder, method, layer) for method in CODES}
     seen = remember_similarities(other)
     unexplained = 0
@@ -109,7 +109,7 @@ def check(folder: Path, encoder: Encoder, layer: int) -> bool:
 
 def one_method(method: Method, pairs: list[Pair], repeats: int, encoder: Encoder, layer: int) -> list[Row]:
     """From words to links: ours at the layer and, to see what stopping there is worth, at the last one."""
-    other = load_simalign(encoder.folder, CODES[method], layer)
+    other = load_simalign(model_folder(encoder), CODES[method], layer)
     ours, last = (SimilarityAligner(encoder, method, number) for number in (layer, encoder.layers))
 
     def theirs(pairs: list[Pair]) -> object:

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from measure import Row, alternate, arguments, compare, give, say, seconds
+from peers import model_folder
 from subdp.corpus.treebank import read_conllu
 from subdp.encoder.encoder import Encoder
 from subdp.encoder.feature_store import FeatureStore, store_sizes
@@ -66,7 +67,7 @@ def compare_encoding(encoder: Encoder, sentences: Sentences, repeats: int) -> li
     words = sum(map(len, sentences))
     middle = encoder.layers // 2 + 1
     naive = "transformers one sentence at a time"
-    model, tokenizer = load_folder(encoder.folder, encoder.model.dtype)
+    model, tokenizer = load_folder(model_folder(encoder), encoder.model.dtype)
     model.eval().to(encoder.model.device)
     ways: dict[str, Callable[[], None]] = {
         "all layers": lambda: encode(encoder, sentences),

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from peers import Supar, load_simalign
+from peers import Supar, load_simalign, model_folder
 from subdp.alignment.similarity import default_layer
 from subdp.corpus.bitext import Pair, read_bitext
 from subdp.corpus.treebank import Sentence, read_conllu
@@ -54,7 +54,7 @@ class Silver:
 
 def align(pairs: list[Pair], encoder: Encoder) -> list[Tensor]:
     """A matrix of links for each pair, ROOT with ROOT."""
-    aligner = load_simalign(encoder.folder, "a", default_layer(encoder.layers))
+    aligner = load_simalign(model_folder(encoder), "a", default_layer(encoder.layers))
     matrices = []
     for pair in pairs:
         links = torch.zeros(len(pair.source) + 1, len(pair.target) + 1)

@@ -80,7 +80,7 @@ class Row:
     def cells(self) -> list[str]:
         """The row as the cells of a table."""
         few = f" *(repeats: {self.repeats})*" if self.repeats < LEAST_REPEATS else ""
-        aims = [f"≥ {self.aim:g}×"] if self.aim is not None else []
+        aims = [f"≥ {self.aim:.3g}×"] if self.aim is not None else []
         aims += [f"≤ {self.most:g} {self.unit}"] if self.most is not None else []
         verdict = {None: "", True: "yes", False: "**no**"}[self.reached]
         figures = map(str, (self.ours, self.theirs, self.ratio))

@@ -18,10 +18,17 @@ from torch.optim.lr_scheduler import ExponentialLR
 
 from subdp.corpus.treebank import Sentence, write_conllu
 from subdp.encoder.encoder import Encoder
+from subdp.encoder.export import export_bundled
+from subdp.support.cache import cache_folder
 from subdp.support.settings import NetworkConfig, TrainConfig
 
 BUCKETS = 8  # supar's number of length buckets. With more, its batches would not be full on a sample.
 WORD_VECTOR = 100  # supar has vectors of words beside the encoder's: this much of the BiLSTM's input.
+
+
+def model_folder(encoder: Encoder) -> Path:
+    """The encoder as transformers, and so every peer, loads it; that of the bundled one is kept in the cache."""
+    return export_bundled(cache_folder() / "encoders" / "exported") if encoder.name == "bundled" else encoder.folder
 
 
 class Supar:
@@ -47,7 +54,7 @@ class Supar:
             train=file,
             encoder="lstm",
             feat=["bert"],
-            bert=str(encoder.folder),
+            bert=str(model_folder(encoder)),
             freeze=True,
             embed=None,
             n_embed=WORD_VECTOR,
@@ -115,7 +122,7 @@ class Stanza:
         flags = ["--no_char", "--no_pretrain", "--no_upos", "--no_xpos", "--no_ufeats", "--no_linearization"]
         sizes = {
             "shorthand": "en_x",
-            "bert_model": encoder.folder,
+            "bert_model": model_folder(encoder),
             "bert_hidden_layers": len(encoder.check_layers(network.layers)),
             "hidden_dim": network.lstm,
             "num_layers": network.lstm_layers,

@@ -34,6 +34,7 @@ VERSIONS = {name: version(name) for name in (*PACKAGES, *PEERS)}
 TRIED = "Smallest sizes and one repeat: these figures say nothing but that everything runs."
 
 TREEBANK = "ud/UD_English-EWT/en_ewt-ud-train.conllu"
+DEV = "ud/UD_English-EWT/en_ewt-ud-dev.conllu"
 NTREX, TATOEBA = "bitext/ntrex", "bitext/tatoeba/en-de.tsv"
 GOLD = "ud/UD_German-GSD/de_gsd-ud-test.conllu"
 
@@ -43,6 +44,7 @@ def commands(data: Path, trying: bool) -> dict[str, list[str]]:
     treebank = str(data / TREEBANK)
     given = {
         "startup": [],
+        "memory": [str(data / DEV)],
         "read_conllu": [treebank],
         "decode": ["--scores", "trained", "hard"],
         "project": [],
@@ -55,6 +57,7 @@ def commands(data: Path, trying: bool) -> dict[str, list[str]]:
         return given
     smallest = {
         "decode": ["--scores", "hard", "--lengths", "10"],
+        "memory": ["--sentences", "4"],
         "align": ["--pairs", "4"],
         "encode": ["--sentences", "4"],
         "parser": ["--sentences", "12"],

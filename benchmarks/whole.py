@@ -24,9 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from measure import alternate, arguments, compare, give, say, script
+from peers import model_folder
 from subdp.corpus.bitext import read_bitext
 from subdp.corpus.treebank import read_conllu, write_conllu
 from subdp.encoder.bundled import bundled_encoder
+from subdp.encoder.encoder import Encoder
 from subdp.support.settings import Settings
 
 PEER = "supar + simalign + torch, glued"
@@ -105,7 +107,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        bundled_encoder()  # It is made when it is first asked for, which is not to be timed.
+        model_folder(Encoder.load(options.encoder))  # Made when first asked for, which is not to be timed.
         settings = prepare(options, folder)
         ways = {"subdp": partial(ours, folder, options), PEER: partial(theirs, folder, options)}
         times = alternate(ways, options.repeats, warm=False)

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from subdp.decoding import arborescence
 from subdp.decoding.decode import decode, decode_batch
 from subdp.support.errors import SubdpError
 
@@ -218,9 +219,18 @@ def test_threads_may_decode_at_the_same_time() -> None:
         assert list(pool.map(decode, matrices)) == [decode(scores) for scores in matrices]
 
 
-def test_numba_is_not_imported_before_the_first_decoding() -> None:
-    check = "import sys, subdp.decoding.decode; sys.exit('numba' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+def test_numba_is_imported_only_when_there_is_much_to_decode() -> None:
+    check = """if True:
+        import sys, numpy, subdp
+        from subdp.decoding.arborescence import MOST_INTERPRETED
+        size = int(MOST_INTERPRETED ** 0.5) + 1
+        first = subdp.decode(numpy.ones((10, 10)))
+        print("numba" in sys.modules)
+        subdp.decode(numpy.ones((size, size)))
+        print("numba" in sys.modules, subdp.decode(numpy.ones((10, 10))) == first)
+    """
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True", "True"]
 
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -265,3 +275,13 @@ def test_a_padded_batch_equals_one_sentence_at_a_time(sentences: list[Matrix], s
     lengths = np.array([len(scores) - 1 for scores in sentences])
     expected = [decode(scores, single_root=single_root) for scores in sentences]
     assert decode_batch(batch, lengths, single_root=single_root) == expected
+
+
+@given(square(score, 9), st.booleans())
+@settings(deadline=None)
+def test_the_algorithm_gives_the_same_trees_compiled_or_not(scores: Matrix, single_root: bool) -> None:
+    found = []
+    for decode_all in (arborescence._decode_all, arborescence.compiled()):
+        heads = np.zeros(len(scores), np.int32)
+        found.append((decode_all(scores, single_root, heads), heads.tolist()))
+    assert found[0] == found[1]

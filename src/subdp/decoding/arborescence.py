@@ -1,6 +1,6 @@
 """Tarjan's contracting algorithm for the maximum spanning arborescence, on dense matrices, compiled by numba.
 
-O(n²), at most two decodings a sentence, no recursion. Only `decode` calls this, by way of `compiled`. Everything that
+O(n²), at most two decodings a sentence, no recursion. Only `decode` calls this, by way of `decoder`. Everything that
 is compiled stays in this one file: numba keeps the machine code until the file changes. Node 0 is ROOT, nodes 1..n are
 the words, nodes from n+1 are cycles that have been contracted to one node, in the order of contraction.
 """
@@ -23,13 +23,28 @@ INFINITY = np.inf
 # Leaves room for sums of scores near the largest float; a power of two costs no precision.
 SCALE = 2.0**-20
 
-# In place of lengths: every sentence fills its matrix.
-NO_PADDING = np.empty(0, np.int64)
+# Decoded before numba is imported, in cells of matrices: some 100 sentences of 20 words. It takes as long to import as
+# Python takes to decode some twenty times as much, and with a sentence or two that is most of what a user waits for.
+MOST_INTERPRETED = 50_000
 NEW, ON_PATH, ATTACHED = 0, 1, 2
 
 
+DecodeAll = Callable[[Scores, bool, Integers], int]
+_interpreted = 0
+
+
+def decoder(cells: int) -> DecodeAll:
+    """`_decode_all`, for matrices with so many cells: compiled once there have been enough of them for that to pay."""
+    global _interpreted
+    if _interpreted < MOST_INTERPRETED:
+        _interpreted += cells
+        if _interpreted < MOST_INTERPRETED:
+            return _decode_all
+    return compiled()
+
+
 @functools.cache
-def compiled() -> Callable[[Scores, npt.NDArray[np.int64], bool, Integers], int]:
+def compiled() -> DecodeAll:
     """`_decode_all`, compiled; the machine code is cached on disk."""
     from numba import njit, types
     from numba.extending import register_jitable
@@ -38,9 +53,8 @@ def compiled() -> Callable[[Scores, npt.NDArray[np.int64], bool, Integers], int]
     for function in (*first, _solve, _solve_weights, _contract, _merge, _best_head, _above, _expand):
         register_jitable(function)
     # Read-only in the signature admits writable arrays too, with one compilation for both.
-    scores = types.Array(types.float64, 3, "C", readonly=True)
-    lengths = types.Array(types.int64, 1, "C", readonly=True)
-    signature = types.int64(scores, lengths, types.boolean, types.int32[:, ::1])
+    scores = types.Array(types.float64, 2, "C", readonly=True)
+    signature = types.int64(scores, types.boolean, types.int32[::1])
     try:
         return njit(signature, nogil=True, cache=True)(_decode_all)  # type: ignore[no-any-return]
     except RuntimeError:  # no cache folder: compile in every process
@@ -57,14 +71,22 @@ class _Nodes(NamedTuple):
     state: Integers  # NEW, ON_PATH or ATTACHED
 
 
-def _decode_all(scores: Scores, lengths: npt.NDArray[np.int64], single_root: bool, heads: Integers) -> int:
-    """Fill `heads`, from column 1; return the first sentence with an unusable score, or -1."""
-    for sentence in range(len(scores)):
-        size = lengths[sentence] + 1 if len(lengths) > 0 else scores.shape[1]
-        if not _best_heads(scores[sentence], size, heads[sentence]):
-            return sentence
-        if not _is_tree(heads[sentence], size, single_root):
-            _decode_one(scores[sentence], size, single_root, heads[sentence])
+def _decode_all(scores: Scores, single_root: bool, heads: Integers) -> int:
+    """Fill `heads`; return the first sentence with an unusable score, or -1.
+
+    Where ROOT's head would be stands, when this is called, by how many words the sentence is shorter than its matrix.
+    The sentences are one after the other, not in an axis of their own: that is a tenth of a call with 20 words.
+
+    *Shape:* scores [B · (N+1), N+1], heads [B · (N+1)].
+    """
+    full = scores.shape[1]
+    for start in range(0, len(scores), full):
+        size = full - heads[start]
+        matrix, tree = scores[start : start + size], heads[start : start + size]
+        if not _best_heads(matrix, size, tree):
+            return int(start // full)
+        if not _is_tree(tree, size, single_root):
+            _decode_one(matrix, size, single_root, tree)
     return -1
 
 

@@ -1,7 +1,7 @@
 """From arc scores to trees: the exact maximum spanning arborescence, with one root or any number of them.
 
-The algorithm is in `arborescence`; here its input is checked. Imports numpy and, at the first decoding, numba, which
-takes half a second to import (`import subdp` should not wait for it) and, on a new machine, a few seconds to compile.
+The algorithm is in `arborescence`; here its input is checked. Imports numpy and, after some 100 sentences, numba, which
+takes nearly a second to import and, on a new machine, a few seconds to compile.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from subdp.decoding.arborescence import INFINITY, NO_PADDING, Integers, Scores, compiled
+from subdp.decoding.arborescence import INFINITY, Integers, Scores, decoder
 from subdp.support.errors import SubdpError
+
+# Passed as objects: making them of types takes a twentieth of a call with 20 words.
+_FLOAT64, _INT32 = np.dtype(np.float64), np.dtype(np.int32)
 
 
 def decode(scores: npt.ArrayLike, *, single_root: bool = True) -> tuple[int, ...]:
@@ -26,15 +29,15 @@ def decode(scores: npt.ArrayLike, *, single_root: bool = True) -> tuple[int, ...
 
     *Shape:* scores [n+1, n+1], dependent by head, ROOT at 0.
     """
-    matrix = np.ascontiguousarray(scores, dtype=np.float64)
+    matrix = np.ascontiguousarray(scores, _FLOAT64)
     shape = matrix.shape
     if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
         hint = "a batch of sentences goes to decode_batch" if len(shape) == 3 else None
         raise SubdpError(f"scores must have the shape [n+1, n+1], not {list(shape)}", hint=hint)
-    heads: Integers = np.empty((1, shape[0]), np.int32)
-    if compiled()(matrix[None], NO_PADDING, single_root, heads) >= 0:
+    heads: Integers = np.zeros(shape[0], _INT32)
+    if decoder(matrix.size)(matrix, single_root, heads) >= 0:
         raise _unusable(matrix, where=None)
-    return tuple(heads.tolist()[0][1:])
+    return tuple(heads.tolist()[1:])
 
 
 def decode_batch(
@@ -59,7 +62,8 @@ def decode_batch(
             hint="lengths count words, without ROOT",
         )
     heads: Integers = np.empty(matrices.shape[:2], np.int32)
-    bad = compiled()(matrices, words, single_root, heads)
+    heads[:, 0] = longest - words
+    bad = decoder(matrices.size)(matrices.reshape(-1, longest + 1), single_root, heads.reshape(-1))
     if bad >= 0:
         size = words[bad] + 1
         raise _unusable(matrices[bad, :size, :size], where=f"sentence {bad + 1} of the batch")

