@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
-from os import PathLike
+from os import PathLike, fspath
 from typing import Literal, TypeAlias
 
 from subdp.support.errors import SubdpError, counted
@@ -27,6 +27,18 @@ WIKIMATRIX_THRESHOLD = 1.04
 """The margin score from which WikiMatrix's authors recommend using a pair."""
 
 _TABLE = "a line is source TAB target, or score TAB source TAB target"
+
+
+def are_conllu(paths: Iterable[Path]) -> bool:
+    """Whether files are CoNLL-U by their endings, which have words, not text."""
+    return all(fspath(path).removesuffix(".gz").endswith(".conllu") for path in paths)
+
+
+def rows_of(
+    source: Path, target: Path | None, format: Format, threshold: float | None, dropped: Counter[str]
+) -> Iterator[Row]:
+    """The rows of one table or of two parallel files."""
+    return table_rows(source, format, threshold, dropped) if target is None else moses_rows(source, target)
 
 
 def table_rows(path: Path, format: Format, threshold: float | None, dropped: Counter[str]) -> Iterator[Row]:

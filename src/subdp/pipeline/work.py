@@ -72,8 +72,8 @@ class Work:
         with open_text_output(folder / "pairs.jsonl") as write:
             for pair in bitext:
                 write(json.dumps(asdict(pair)) + "\n")
-        write_json(folder / "report.json", report.as_dict())
-        return "\n".join([*report.notes, said])
+        write_json(folder / "report.json", {**report.as_dict(), "tokenizer": bitext.tokenizer})
+        return said if bitext.tokenizer is None else f"{said}; target words by the tokenizer {bitext.tokenizer}"
 
     def encode(self, number: int) -> str:
         """Fill the cache with the encoder's vectors of both sides; where there are gold trees, of the target alone."""
@@ -145,8 +145,8 @@ class Work:
         folder = self.output / "stages" / stage_name("clean", number)
         report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
         pairs = tuple(Pair(**json.loads(line)) for _, line in read_lines(folder / "pairs.jsonl"))
-        counts = Report(report["read"], report["dropped"], report["changed"], tuple(report["notes"]))
-        return Bitext(pairs, self.options.bitext[number], counts)
+        counts = Report(report["read"], report["dropped"], report["changed"])
+        return Bitext(pairs, self.options.bitext[number], counts, report.get("tokenizer"))
 
     def silver(self, number: int) -> SilverStore:
         """What was projected from a bitext."""
@@ -165,8 +165,9 @@ class Work:
 
     def _read(self, number: int) -> Bitext:
         source, target = self.options.files(number)
+        options: Any = {name: getattr(self.options, name) for name in ("tokenized", "tokenizer", "source_tokenizer")}
         try:
-            return read_bitext(source, target, tokenized=self.options.tokenized)
+            return read_bitext(source, target, **options)
         except SubdpError as error:
             if error.reason != "no tab in the line" or len(self.options.bitext) == 1:
                 raise
