@@ -135,14 +135,18 @@ def project(
         Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     """
     from subdp.parser import Parser
+    from subdp.pipeline.checks import pair_cautions, size_cautions, text_cautions
+    from subdp.projection.quality import pair_qualities, summary
 
-    pairs = _read(bitext, tokenized, tokenizer, source_tokenizer).clean()
+    read = _read(bitext, tokenized, tokenizer, source_tokenizer)
+    pairs = read.clean()
     source = Parser.load(parser, device=device)
-    say(str(pairs.report))
+    say("\n".join([str(pairs.report), *map(str, text_cautions(read))]))
     aligner = find_aligner(alignment, source.features, one_to_one=one_to_one)
     trees = None if gold_trees is None else read_conllu(gold_trees, any_roots=True)
     silver = source.project(pairs, aligner=aligner, trees=trees, folder=Path(output), engine=LocalEngine(jobs))
-    say(f"{counted(len(silver), 'pair')} in {output}")
+    cautions = [*pair_cautions(source, silver, pairs.where), *size_cautions(summary(list(pair_qualities(silver))))]
+    say("\n".join([*map(str, cautions), f"{counted(len(silver), 'pair')} in {output}"]))
 
 
 def _read(files: list[str], tokenized: bool, tokenizer: str, source_tokenizer: str) -> Bitext:

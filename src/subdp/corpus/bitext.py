@@ -18,9 +18,9 @@ from os import fspath
 from sys import intern
 from typing import overload
 
-from subdp.corpus.bitext_rows import Format, Path, Row, are_conllu, rows_of
+from subdp.corpus.bitext_rows import Format, Path, Row, are_conllu, choose_tokenizers, rows_of
 from subdp.corpus.filters import Filters
-from subdp.corpus.tokenizers import AUTO, Tokenizer, choose_tokenizer, peeked
+from subdp.corpus.tokenizers import AUTO, Tokenizer, peeked
 from subdp.corpus.treebank import read_conllu
 from subdp.corpus.words import words_function
 from subdp.support.errors import SubdpError, counted
@@ -241,16 +241,6 @@ def read_bitext(
 
 
 _FORMATS = "tsv and wikimatrix are one file, moses and conllu two, of the source and of the target"
-
-
-def choose_tokenizers(
-    rows: Sequence[Row], where: str, source: str | Tokenizer, target: str | Tokenizer
-) -> tuple[str | Tokenizer, str | Tokenizer]:
-    """The tokenizers of both sides, by the script of the first rows where they are `auto`."""
-    return (
-        choose_tokenizer(source, [row[1] for row in rows], "the source", where),
-        choose_tokenizer(target, [row[2] for row in rows], "the target", where),
-    )
 
 
 def _tokenized(

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from subdp.corpus.bitext import choose_tokenizers
-from subdp.corpus.bitext_rows import are_conllu, rows_of
+from subdp.corpus.bitext_rows import are_conllu, choose_tokenizers, rows_of
 from subdp.corpus.tokenizers import AUTO, peeked, tokenizer_key
 from subdp.network.hub import find_model
 from subdp.network.shipped import SHIPPED
