@@ -91,7 +91,8 @@ def test_lines_that_are_shifted_from_the_middle_on(parser: Parser) -> None:
         ('<seg id="1">Das</seg>', '< seg id = " 1 " >'),
         ("Hund &amp; Katze", "& amp ;"),
         ("Hund&#160;!", "& # 160 ;"),
-        ("Das [[Haus]]", "[["),
+        ("Das [[Haus]]", "[ ["),
+        ("Fr&uuml;her", "& uuml ;"),
     ],
 )
 def test_markup(tmp_path: Path, markup: str, found: str) -> None:

@@ -32,8 +32,11 @@ _PARSED = 2  # Every second pair of the sample is parsed on both sides.
 _ENOUGH = 20  # Shares of fewer pairs say little.
 _NEIGHBOURS = (-2, -1, 1, 2)
 
-# Of words joined by spaces, as tokenizers leave them.
-_MARKUP = re.compile(r"< ?/? ?[A-Za-z][\w-]*(?: [^<>]*)?/? ?>|& ?(?:# ?x?[0-9a-fA-F]+|[A-Za-z]{2,8}) ?;|\[\[|\{\{")
+# Of words joined by spaces, as tokenizers leave them: tags, entities, and the brackets of wikis.
+_ENTITIES = (
+    r"# ?x?[0-9a-fA-F]+|amp|lt|gt|quot|apos|nbsp|szlig|[A-Za-z]{1,2}(?:uml|acute|grave|circ|tilde|cedil|dash|quo)"
+)
+_MARKUP = re.compile(rf"< ?/? ?[A-Za-z][\w-]*(?: [^<>]*)?/? ?>|& ?(?:{_ENTITIES}) ?;|\[ ?\[|\{{ ?\{{")
 _HEADERS = frozenset("source src sentence sentences text original language english en eng".split())
 
 
@@ -75,8 +78,7 @@ def _is_header(pair: Pair) -> bool:
 
 def _markup(pair: Pair) -> str | None:
     for side in (pair.source, pair.target):
-        text = " ".join(side)
-        if ("<" in text or "&" in text or "[[" in text or "{{" in text) and (match := _MARKUP.search(text)):
+        if match := _MARKUP.search(" ".join(side)):
             return match[0]
     return None
 

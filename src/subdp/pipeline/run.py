@@ -209,7 +209,7 @@ class Run:
                 "score it on gold trees, beside the source parser as it is",
                 {"adapt": adapt.key, "parser": parser, **gold},
                 lambda _: self.work.evaluate(),
-                (self.output / "scores.json", self.output / "report.json"),
+                (self.output / "scores.json",),
             )
         ]
 

@@ -110,7 +110,13 @@ class Work:
             each.append({"bitext": name, "filters": report.as_dict(), "projection": summary(pairs)})
         found = summary(every)
         cautions += size_cautions(found)
-        whole = {_CAUTIONS: [*before, *map(asdict, cautions)], "filters": filters.as_dict(), "projection": found}
+        scores = self.output / "scores.json"  # of the parser that is there, if only the report was lost
+        after = score_cautions(_read_json(scores)) if scores.exists() else []
+        whole = {
+            _CAUTIONS: [*before, *map(asdict, [*cautions, *after])],
+            "filters": filters.as_dict(),
+            "projection": found,
+        }
         write_json(self.output / "report.json", {**whole, "bitexts": each})
         said = (
             f"{found['linked']:.0%} of the words have a link; {found['coverage']:.0%} of the mass is kept,"
