@@ -25,8 +25,8 @@ from subdp.alignment.registry import find_aligner
 from subdp.corpus.bitext import Bitext
 from subdp.corpus.draft import Texts, as_sentences
 from subdp.corpus.layers import UNANNOTATED, has_layer
+from subdp.corpus.tokenizers import AUTO, Tokenizer
 from subdp.corpus.treebank import Sentence, trees_hash
-from subdp.corpus.words import Tokenizer
 from subdp.drawing.notebook import table
 from subdp.encoder.batch import Batcher, Words, chunks
 from subdp.encoder.encoder import Encoder
@@ -64,7 +64,7 @@ class Parser:
     """A biaffine parser over an encoder. `inventory` has the values of everything it predicts.
 
     `about` records its origin, for the model card. `trained_encoder` has the encoder layers that were trained with the
-    network; without it the encoder is frozen.
+    network; without it the encoder is frozen. `tokenizer` is the one for raw text, by default by its script.
     """
 
     network: Biaffine
@@ -74,6 +74,7 @@ class Parser:
     about: Mapping[str, Any] = field(default_factory=dict)
     store: FeatureStore | None = field(default=None, repr=False, compare=False)
     trained_encoder: TrainableEncoder | None = field(default=None, repr=False, compare=False)
+    tokenizer: str = AUTO
 
     @classmethod
     def train(
@@ -188,7 +189,8 @@ class Parser:
         if model.fingerprint != facts["fingerprint"]:
             hint = f"it was trained with {facts['name']}; name that one with --encoder, or encoder= in Python"
             raise SubdpError("was trained with another encoder", where=str(folder), hint=hint)
-        parser = cls(found.network.to(model.model.device), found.config, found.inventory, model, found.about)
+        network = found.network.to(model.model.device)
+        parser = cls(network, found.config, found.inventory, model, found.about, tokenizer=found.tokenizer)
         if not found.encoder_state:
             return parser
         trained = TrainableEncoder(model, parser._layers, trained_layers(found.encoder_state))
@@ -204,7 +206,8 @@ class Parser:
             "hidden": self.encoder.hidden,
         }
         state = {} if self.trained_encoder is None else self.trained_encoder.state_dict()
-        save_folder(Path(folder), Model(self.network, self.config, self.inventory, facts, self.about, state), half=half)
+        model = Model(self.network, self.config, self.inventory, facts, self.about, state, self.tokenizer)
+        save_folder(Path(folder), model, half=half)
 
     def push_to_hub(self, name: str, *, private: bool = False, half: bool = False) -> str:
         """Copy the parser to the Hugging Face Hub as `org/name`, for `Parser.load`; gives back its address.
@@ -266,7 +269,7 @@ class Parser:
         self,
         sentences: Texts,
         *,
-        tokenizer: str | Tokenizer = "unicode",
+        tokenizer: str | Tokenizer | None = None,
         confidence: bool = False,
         retag: bool = False,
         remember: bool = False,
@@ -275,12 +278,12 @@ class Parser:
         """Fill in trees and tags, as a stream; all else stays. `confidence` adds probabilities and rivals to MISC.
 
         A UPOS that a sentence has already stays too, unless `retag` is set. What is given may be a raw text, which is
-        split into sentences and words (by `tokenizer`), or many: texts, lists of words, sentences.
+        split into sentences and words (by `tokenizer`, or the parser's own), or many: texts, lists of words, sentences.
 
         With `remember`, the encoder's vectors are read from the feature store, or added to it: for sentences that more
         than one parser parses. All of them are then read before the first one is parsed.
         """
-        batcher, given = self._fresh, as_sentences(sentences, tokenizer)
+        batcher, given = self._fresh, as_sentences(sentences, tokenizer or self.tokenizer)
         if remember:
             kept, batcher = list(given), self._stored
             self._remember(sentence.words for sentence in kept)
@@ -318,6 +321,7 @@ class Parser:
         bitext = align.prepared(bitext)
         made_from = {"parser": self.fingerprint, "bitext": bitext.fingerprint, "aligner": align.fingerprint}
         made_from |= {} if gold is None else {"trees": trees_hash(gold)}
+        made_from |= {} if bitext.tokenizer is None else {"tokenizer": bitext.tokenizer}
         if folder is None:
             key = hashlib.sha256(repr(sorted(made_from.items())).encode()).hexdigest()[:32]
             folder = cache_folder() / "silver" / key
@@ -374,7 +378,8 @@ class Parser:
         adapted = start._to_train(encoder_layers)
         options: Any = {"seed": seed, "held_out": held_out, "folder": folder}
         made = adapt_to_silver(adapted._student, start._student, silver, gold, settings, **options)
-        return replace(adapted, about={**made, "adapted_from": self.about, **(about or {})})
+        made = {**made, "adapted_from": self.about, **(about or {})}
+        return replace(adapted, about=made, tokenizer=silver.tokenizer or AUTO)
 
     def adapt_to_trees(
         self,

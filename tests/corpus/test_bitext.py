@@ -59,8 +59,8 @@ def test_tokenized_text_is_cut_at_spaces_alone(tmp_path: Path) -> None:
 
 def test_each_side_can_have_its_own_tokenizer(tmp_path: Path) -> None:
     path = saved(tmp_path, "x.tsv", "a-b\tc-d\n")
-    assert read_bitext(path, target_tokenizer="whitespace")[0] == Pair(("a", "-", "b"), ("c-d",), "1")
-    assert read_bitext(path, tokenizer=lambda text: text.split("-"))[0] == Pair(("a", "b"), ("c", "d"), "1")
+    assert read_bitext(path, tokenizer="whitespace")[0] == Pair(("a", "-", "b"), ("c-d",), "1")
+    assert read_bitext(path, source_tokenizer=lambda text: text.split("-"))[0] == Pair(("a", "b"), ("c", "-", "d"), "1")
 
 
 def test_two_files_are_read_line_by_line_also_compressed(tmp_path: Path) -> None:
@@ -118,15 +118,6 @@ def test_standard_input_is_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_table_from_a_spreadsheet_with_byte_order_mark_and_crlf_is_fine(tmp_path: Path) -> None:
     path = saved(tmp_path, "x.tsv", b"\xef\xbb\xbfone\teins\r\ntwo\tzwei\r\n")
     assert read_bitext(path, tokenized=True).pairs == (pair("one", "eins", "1"), pair("two", "zwei", "2"))
-
-
-def test_a_script_without_spaces_is_noted_once(tmp_path: Path) -> None:
-    path = saved(tmp_path, "en-th.tsv", "I speak Thai\tฉันพูดภาษาไทย\n" * 3)
-    (note,) = read_bitext(path).report.notes
-    assert "the target is mainly in Thai" in note
-    assert "tokenizer" in note
-    assert note in str(read_bitext(path).report)
-    assert not read_bitext(path, tokenized=True).report.notes
 
 
 @pytest.mark.parametrize(
@@ -320,12 +311,12 @@ def test_sizes_double_from_fifty() -> None:
 
 
 def test_concatenation_adds_pairs_and_reports() -> None:
-    first = Bitext((pair("a", "b"),), "one", Report(3, {"copy": 2}, {}, ("n",)))
-    second = Bitext((pair("c", "d"),), "two", Report(3, {"copy": 1, "too long": 1}, {"token": 1}, ("n", "m")))
+    first = Bitext((pair("a", "b"),), "one", Report(3, {"copy": 2}))
+    second = Bitext((pair("c", "d"),), "two", Report(3, {"copy": 1, "too long": 1}, {"token": 1}))
     both = first + second
     assert both.pairs == first.pairs + second.pairs
     assert both.where == "one + two"
-    assert both.report == Report(6, {"copy": 3, "too long": 1}, {"token": 1}, ("n", "m"))
+    assert both.report == Report(6, {"copy": 3, "too long": 1}, {"token": 1})
 
 
 def test_it_is_a_sequence() -> None:
@@ -345,14 +336,13 @@ def test_the_fingerprint_is_of_the_words_alone() -> None:
 
 
 def test_the_report_is_a_table_and_json() -> None:
-    report = Report(20_000, {"copy": 300, "empty side": 12}, {"language token taken out": 5}, ("a note",))
+    report = Report(20_000, {"copy": 300, "empty side": 12}, {"language token taken out": 5})
     assert str(report) == (
         "read                          20,000  100.0%\n"
         "- copy                           300    1.5%\n"
         "- empty side                      12    0.1%\n"
         "kept                          19,688   98.4%\n"
-        "* language token taken out         5    0.0%\n"
-        "a note"
+        "* language token taken out         5    0.0%"
     )
     assert json.loads(json.dumps(report.as_dict()))["kept"] == 19_688
     assert str(Report(0)).startswith("read")

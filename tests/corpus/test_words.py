@@ -14,7 +14,7 @@ import regex  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subdp.corpus.words import needs_tokenizer, sentences_of, words_of
+from subdp.corpus.words import sentences_of, words_of
 
 
 @pytest.mark.parametrize(
@@ -123,27 +123,6 @@ def test_sentences_lose_nothing_but_white_space(text: str) -> None:
 )
 def test_sentences_are_split_with_caution(text: str, sentences: list[str]) -> None:
     assert list(sentences_of(text)) == sentences
-
-
-@pytest.mark.parametrize(
-    ("text", "script"),
-    [
-        ("ภาษาไทยไม่มีช่องว่าง", "Thai"),
-        ("我去了書店", "Han"),
-        ("今日は本を読む", "Japanese"),
-        ("ភាសាខ្មែរ", "Khmer"),
-        ("ພາສາລາວ", "Lao"),
-        ("မြန်မာစာ", "Myanmar"),
-        ("བོད་སྐད", "Tibetan"),
-        ("Plain English with 漢字 in it", None),
-        ("그는 神을 찾았다", None),
-        ("हिन्दी में", None),
-        ("123 !?", None),
-        ("", None),
-    ],
-)
-def test_scripts_without_spaces_are_named(text: str, script: str | None) -> None:
-    assert needs_tokenizer(text) == script
 
 
 @pytest.mark.parametrize("piece", ["-a", ")", "'", "書", "_-", "a.", "1:", "n't", ". "])

@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise, repeat
-from typing import Any
+from typing import Any, TypeVar
 
 from subdp.alignment.aligner import Aligner
 from subdp.alignment.links import Alignment, read_alignments
 from subdp.corpus.bitext import Bitext, Pair
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import Source, name_of, read_bytes
+
+_Item = TypeVar("_Item")
 
 
 class FileAligner(Aligner):
@@ -81,15 +83,20 @@ def line_numbers(pairs: Sequence[Pair]) -> list[int] | None:
     return numbers if known else None
 
 
-def by_line(bitext: Bitext, alignments: Iterable[Alignment]) -> Iterator[Alignment]:
-    """Alignments by line: an empty one for every line of the bitext without a pair, so that line N stays line N."""
+def by_line(bitext: Bitext, items: Iterable[_Item], nothing: _Item) -> Iterator[_Item]:
+    """What each pair has, by line: `nothing` for every line of the bitext without a pair, so that line N stays N."""
     numbers = line_numbers(bitext)
     if numbers is None:
-        yield from alignments
+        yield from items
         return
     done = 0
-    for number, alignment in zip(numbers, alignments, strict=True):
-        yield from repeat(Alignment.of([]), number - done - 1)
-        yield alignment
+    for number, item in zip(numbers, items, strict=True):
+        yield from repeat(nothing, number - done - 1)
+        yield item
         done = number
-    yield from repeat(Alignment.of([]), bitext.lines - done)
+    yield from repeat(nothing, bitext.lines - done)
+
+
+def as_line(pair: Pair) -> str:
+    """The words of a pair as other aligners read them, a tab between its sides; white space in a word becomes `_`."""
+    return "\t".join(" ".join("_".join(word.split()) for word in side) for side in (pair.source, pair.target))

@@ -6,7 +6,7 @@ them. Links are found between subwords (or words) and reduced to words, which is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, get_args
@@ -145,18 +145,26 @@ class SimilarityAligner(Aligner):
 
     def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
         """One alignment for each pair, as a stream; with a store, sentences that it lacks are added to it first."""
-        layer = default_layer(self.encoder.layers) if self.layer is None else self.layer
-        stored = self.store is not None and layer in self.store.layers
         stream = iter(pairs)
-        while block := list(islice(stream, None if stored else _BLOCK)):
-            sides = [side for pair in block for side in (pair.source, pair.target)]
-            if stored and self.store is not None:
-                self.store.add(sides)
-                encoded = self.store.encode(sides, [layer])
-            else:
-                encoded = self.encoder.encode(sides, [layer])
+        while block := list(islice(stream, None if self._stored else _BLOCK)):
+            encoded = self.encoded([side for pair in block for side in (pair.source, pair.target)])
             for source, target in zip(encoded, encoded, strict=True):
                 yield self.link(source, target)
+
+    def encoded(self, sentences: Sequence[Sequence[str]]) -> Iterator[Encoded]:
+        """The vectors of sentences that are compared: at the aligner's layer, from the store if it has it."""
+        if self._stored and self.store is not None:
+            self.store.add(sentences)
+            return self.store.encode(sentences, [self._layer])
+        return self.encoder.encode(sentences, [self._layer])
+
+    @property
+    def _layer(self) -> int:
+        return default_layer(self.encoder.layers) if self.layer is None else self.layer
+
+    @property
+    def _stored(self) -> bool:
+        return self.store is not None and self._layer in self.store.layers
 
     def link(self, source: Encoded, target: Encoded) -> Alignment:
         """The alignment of two sentences, each encoded at a single layer."""

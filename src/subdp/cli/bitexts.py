@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from subdp.alignment.file_links import by_line, line_numbers
-from subdp.alignment.links import read_alignments, score_alignments, write_alignments
+from subdp.alignment.file_links import as_line, by_line, line_numbers
+from subdp.alignment.links import Alignment, read_alignments, score_alignments, write_alignments
 from subdp.alignment.registry import find_aligner
 from subdp.alignment.similarity import DEFAULT_METHOD, Method, SimilarityAligner
 from subdp.cli.app import Files, Flag, Input, Output, give, say
 from subdp.corpus.bitext import Bitext, read_bitext
+from subdp.corpus.tokenizers import AUTO
 from subdp.corpus.treebank import read_conllu
 from subdp.network.shipped import SHIPPED
 from subdp.support.engine import LocalEngine
 from subdp.support.errors import SubdpError, counted
+from subdp.support.files import open_text_output
 
 
 def align(
     *,
     bitext: Files,
-    output: Output = "-",
+    output: Output | None = None,
     tokenized: Flag = False,
+    tokenizer: str = AUTO,
+    source_tokenizer: str = AUTO,
+    write_words: Input | None = None,
     method: Method = DEFAULT_METHOD,
     layer: int | None = None,
     one_to_one: Flag = False,
@@ -36,9 +42,16 @@ def align(
     bitext
         One file of pairs (source TAB translation), or two parallel files, of text line by line or of CoNLL-U.
     output
-        File to write the links to, in Pharaoh format (0-0 1-2), a line for each pair.
+        File to write the links to, in Pharaoh format (0-0 1-2), a line for each pair; by default standard output.
     tokenized
         The text is tokenised already: words are separated by spaces.
+    tokenizer
+        Tokenizer of the target: unicode, zh, ja, th or a plug-in's name; by default the one that its script calls for.
+    source_tokenizer
+        Tokenizer of the source, likewise.
+    write_words
+        File to write the words of each pair to, for another aligner: separated by spaces, a tab between source and
+        target, in the same lines as the links. Without --output or --score, no links are made.
     method
         argmax, itermax, match, forward or reverse.
     layer
@@ -54,13 +67,19 @@ def align(
     json
         Print scores as JSON.
     """
+    pairs = _read(bitext, tokenized, tokenizer, source_tokenizer)
+    if write_words is not None:
+        with open_text_output(write_words) as write:
+            for line in by_line(pairs, map(as_line, pairs), ""):
+                write(line + "\n")
+        if output is None and score is None:
+            return
     from subdp.encoder.encoder import Encoder
 
-    pairs = _read(bitext, tokenized)
     aligner = SimilarityAligner(Encoder.load(encoder, device), method, layer, one_to_one=one_to_one)
-    links = by_line(pairs, aligner.align(pairs))
+    links = by_line(pairs, aligner.align(pairs), Alignment.of([]))
     if score is None:
-        write_alignments(links, output)
+        write_alignments(links, output or "-")
         return
     gold = list(read_alignments(score))
     for number, pair in zip(line_numbers(pairs) or range(1, len(pairs) + 1), pairs, strict=True):
@@ -83,6 +102,8 @@ def project(
     gold_trees: Input | None = None,
     one_to_one: Flag = False,
     tokenized: Flag = False,
+    tokenizer: str = AUTO,
+    source_tokenizer: str = AUTO,
     jobs: int = 1,
     device: str | None = None,
 ) -> None:
@@ -104,26 +125,32 @@ def project(
         Keep only one-to-one links: drop the links of words that have more than one.
     tokenized
         The text is tokenised already: words are separated by spaces.
+    tokenizer
+        Tokenizer of the target: unicode, zh, ja, th or a plug-in's name; by default the one that its script calls for.
+    source_tokenizer
+        Tokenizer of the source, likewise.
     jobs
         Processes that encode, align and project in parallel, each with its share of the cores.
     device
         Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     """
     from subdp.parser import Parser
+    from subdp.pipeline.checks import pair_cautions, size_cautions, text_cautions
+    from subdp.projection.quality import pair_qualities, summary
 
+    read = _read(bitext, tokenized, tokenizer, source_tokenizer)
+    pairs = read.clean()
     source = Parser.load(parser, device=device)
-    pairs = _read(bitext, tokenized).clean()
-    say(str(pairs.report))
+    say("\n".join([str(pairs.report), *map(str, text_cautions(read))]))
     aligner = find_aligner(alignment, source.features, one_to_one=one_to_one)
     trees = None if gold_trees is None else read_conllu(gold_trees, any_roots=True)
     silver = source.project(pairs, aligner=aligner, trees=trees, folder=Path(output), engine=LocalEngine(jobs))
-    say(f"{counted(len(silver), 'pair')} in {output}")
+    cautions = [*pair_cautions(source, silver, pairs.where), *size_cautions(summary(list(pair_qualities(silver))))]
+    say("\n".join([*map(str, cautions), f"{counted(len(silver), 'pair')} in {output}"]))
 
 
-def _read(files: list[str], tokenized: bool) -> Bitext:
+def _read(files: list[str], tokenized: bool, tokenizer: str, source_tokenizer: str) -> Bitext:
     if len(files) > 2:
         raise SubdpError(f"a bitext of {len(files)} files", hint="give one file of pairs, or one for each language")
-    bitext = read_bitext(files[0], files[1] if len(files) == 2 else None, tokenized=tokenized)
-    for note in bitext.report.notes:
-        say(note)
-    return bitext
+    options: Any = {"tokenized": tokenized, "tokenizer": tokenizer, "source_tokenizer": source_tokenizer}
+    return read_bitext(files[0], files[1] if len(files) == 2 else None, **options)

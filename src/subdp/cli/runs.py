@@ -31,6 +31,8 @@ def run(
     aligner: str | None = None,
     one_to_one: Choice = None,
     tokenized: Choice = None,
+    tokenizer: str | None = None,
+    source_tokenizer: str | None = None,
     preset: PresetName | None = None,
     losses: LossesName | None = None,
     encoder: str | None = None,
@@ -71,6 +73,11 @@ def run(
         Keep only one-to-one links: drop the links of words that have more than one.
     tokenized
         The text is tokenised already: words are separated by spaces.
+    tokenizer
+        Tokenizer of the target: unicode, zh, ja, th or a plug-in's name; by default the one that its script calls for.
+        The parser keeps it.
+    source_tokenizer
+        Tokenizer of the source, likewise.
     preset
         Network sizes and training lengths: small for a laptop (the default), paper for a GPU.
     losses
@@ -104,6 +111,7 @@ def run(
         "bitext": bitext, "treebank": treebank, "source_parser": source_parser, "gold_trees": gold_trees,
         "trees": trees,
         "dev": dev, "test": test, "aligner": aligner, "one_to_one": one_to_one, "tokenized": tokenized,
+        "tokenizer": tokenizer, "source_tokenizer": source_tokenizer,
         "preset": preset, "losses": losses, "encoder": encoder, "seed": seed,
     }  # fmt: skip
     flags = {name: value for name, value in given.items() if value is not None}

@@ -20,7 +20,7 @@ def parse(
     *,
     parser: str = str(SHIPPED),
     format: TextFormat | None = None,
-    tokenizer: str = "unicode",
+    tokenizer: str | None = None,
     confidence: Flag = False,
     retag: Flag = False,
     encoder: str | None = None,
@@ -39,7 +39,8 @@ def parse(
     format
         text, words (one sentence per line, words separated by spaces) or conllu; by default told by the file's ending.
     tokenizer
-        Tokenizer for raw text: unicode, or a plug-in's name.
+        Tokenizer for raw text: unicode, zh, ja, th, a plug-in's name, or auto for the one that the script calls for; by
+        default the one that the parser was made with, or else auto.
     confidence
         Add the probabilities of heads, labels and tags, and their rivals, to MISC.
     retag
@@ -55,8 +56,8 @@ def parse(
     """
     from subdp.parser import Parser
 
-    sentences = read_sentences(file, format, tokenizer)
     model = Parser.load(parser, encoder=encoder, device=device)
+    sentences = read_sentences(file, format, tokenizer or model.tokenizer)
     write_conllu(model.parse(sentences, confidence=confidence, retag=retag, engine=LocalEngine(jobs)), output)
 
 
@@ -65,7 +66,7 @@ def annotate(
     *,
     parser: str = str(SHIPPED),
     format: AnnotateFormat | None = None,
-    tokenizer: str = "unicode",
+    tokenizer: str | None = None,
     order: Order = "document",
     source_language: str = "en",
     retag: Flag = False,
@@ -86,7 +87,8 @@ def annotate(
         text, words (one sentence per line, words separated by spaces), conllu or bitext; by default told by the file's
         ending.
     tokenizer
-        Tokenizer for raw text: unicode, or a plug-in's name.
+        Tokenizer for raw text: unicode, zh, ja, th, a plug-in's name, or auto for the one that the script calls for; by
+        default the one that the parser was made with, or else auto.
     order
         document, or doubt for the sentences that the parser is least sure of first.
     source_language

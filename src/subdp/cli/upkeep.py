@@ -32,7 +32,7 @@ def cache(*, clear: Flag = False, json: Flag = False) -> None:
         (str(store.folder), store.bytes, f"features of {store.encoder}, layers {store.layers}")
         for store in store_sizes()
     ]
-    for name, what in (("silver", "projected pairs"), ("encoders", "the bundled encoder")):
+    for name, what in (("silver", "projected pairs"), ("encoders", "the bundled encoder"), ("jieba", "a dictionary")):
         folder = cache_folder() / name
         if folder.exists():
             kept.append((str(folder), size_of(folder), what))

@@ -12,16 +12,17 @@ import hashlib
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import fspath
 from sys import intern
 from typing import overload
 
-from subdp.corpus.bitext_rows import Format, Path, Row, moses_rows, table_rows
+from subdp.corpus.bitext_rows import Format, Path, Row, are_conllu, choose_tokenizers, rows_of
 from subdp.corpus.filters import Filters
+from subdp.corpus.tokenizers import AUTO, Tokenizer, peeked
 from subdp.corpus.treebank import read_conllu
-from subdp.corpus.words import Tokenizer, needs_tokenizer, words_function
+from subdp.corpus.words import words_function
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import name_of
 
@@ -57,12 +58,11 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What happened to the pairs that were read: how many were dropped or changed, by reason; and notes."""
+    """What happened to the pairs that were read: how many were dropped or changed, by reason."""
 
     read: int
     dropped: Mapping[str, int] = field(default_factory=dict)
     changed: Mapping[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
     @property
     def kept(self) -> int:
@@ -73,8 +73,7 @@ class Report:
         dropped, changed = Counter(self.dropped), Counter(self.changed)
         dropped.update(other.dropped)
         changed.update(other.changed)
-        notes = tuple(dict.fromkeys(self.notes + other.notes))
-        return Report(self.read + other.read, dict(dropped), dict(changed), notes)
+        return Report(self.read + other.read, dict(dropped), dict(changed))
 
     def as_dict(self) -> dict[str, object]:
         """The report as JSON can hold it."""
@@ -83,7 +82,6 @@ class Report:
             "dropped": dict(self.dropped),
             "changed": dict(self.changed),
             "kept": self.kept,
-            "notes": list(self.notes),
         }
 
     def __str__(self) -> str:
@@ -91,16 +89,21 @@ class Report:
         rows += [("kept", self.kept), *((f"* {what}", count) for what, count in self.changed.items())]
         width = max(len(name) for name, _ in rows)
         lines = [f"{name:<{width}} {count:>9,} {count / max(self.read, 1):>7.1%}" for name, count in rows]
-        return "\n".join([*lines, *self.notes])
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
 class Bitext(Sequence[Pair]):
-    """Pairs in order, where they came from, and the report of what was left out."""
+    """Pairs in order, where they came from, and the report of what was left out.
+
+    `tokenizer` names what its target words are due to, if it was asked for or called for by their script: the parser
+    that is made from it needs it too.
+    """
 
     pairs: tuple[Pair, ...]
     where: str
     report: Report
+    tokenizer: str | None = None
 
     def __post_init__(self) -> None:
         if self.report.kept != len(self.pairs):
@@ -127,7 +130,8 @@ class Bitext(Sequence[Pair]):
     def __add__(self, other: Bitext) -> Bitext:
         # Line numbers of two files would be taken for those of one.
         pairs = tuple(replace(pair, line=None) for pair in self.pairs + other.pairs)
-        return Bitext(pairs, f"{self.where} + {other.where}", self.report + other.report)
+        tokenizer = self.tokenizer or other.tokenizer
+        return Bitext(pairs, f"{self.where} + {other.where}", self.report + other.report, tokenizer)
 
     @property
     def lines(self) -> int:
@@ -166,7 +170,7 @@ class Bitext(Sequence[Pair]):
                 kept[pair.source, verdict] = pair if same else replace(pair, target=verdict)
                 stripped += not same
         changed = {"language token taken out": stripped} if stripped else {}
-        return Bitext(tuple(kept.values()), self.where, self.report + Report(0, dropped, changed))
+        return replace(self, pairs=tuple(kept.values()), report=self.report + Report(0, dropped, changed))
 
     def sample(self, count: int, seed: int) -> Bitext:
         """`count` pairs drawn at random, in their order; for one seed a larger sample holds every smaller one."""
@@ -187,7 +191,8 @@ class Bitext(Sequence[Pair]):
 
     def _part(self, indices: list[int], reason: str) -> Bitext:
         left_out = {reason: len(self) - len(indices)} if len(indices) < len(self) else {}
-        return Bitext(tuple(self.pairs[i] for i in sorted(indices)), self.where, self.report + Report(0, left_out))
+        pairs = tuple(self.pairs[i] for i in sorted(indices))
+        return replace(self, pairs=pairs, report=self.report + Report(0, left_out))
 
 
 def read_bitext(
@@ -196,8 +201,8 @@ def read_bitext(
     *,
     format: Format = "auto",
     tokenized: bool = False,
-    tokenizer: str | Tokenizer = "unicode",
-    target_tokenizer: str | Tokenizer | None = None,
+    tokenizer: str | Tokenizer = AUTO,
+    source_tokenizer: str | Tokenizer = AUTO,
     threshold: float | None = None,
 ) -> Bitext:
     """Read translated pairs. Errors name file and line; pairs with an empty side are left out and counted.
@@ -206,13 +211,13 @@ def read_bitext(
     dropped). Two files: `moses` (line N translates line N), or `conllu` (joined by sent_id, words as annotated).
     `auto` tells them apart by number of files, ending and first line. A byte order mark and CR LF are fine.
 
-    Text is tokenised by `tokenizer` (see `words_of`), the target side by `target_tokenizer` if given; `tokenized` text
-    has its words separated by spaces already.
+    The source is tokenised by `source_tokenizer`, the target by `tokenizer` (see `words_of`); `auto` is what the script
+    calls for, and an error where that is not installed. `tokenized` text has its words separated by spaces already.
     """
     paths = [fspath(path) for path in (source, target) if path is not None]
     if paths == ["-", "-"]:
         raise SubdpError("both sides cannot be read from standard input", hint="name a file for one of them")
-    if format == "auto" and all(path.removesuffix(".gz").endswith(".conllu") for path in paths):
+    if format == "auto" and are_conllu(paths):
         format = "conllu"
     elif format == "auto" and target is not None:
         format = "moses"
@@ -223,45 +228,40 @@ def read_bitext(
         raise SubdpError(f"the format {format} has no scores for a threshold", where=name_of(source), hint=_FORMATS)
     if format == "conllu" and target is not None:
         return _read_conllu(source, target)
-    if tokenized:
-        tokenizer = target_tokenizer = "whitespace"
     dropped: Counter[str] = Counter()
-    rows = table_rows(source, format, threshold, dropped) if target is None else moses_rows(source, target)
+    rows = rows_of(source, target, format, threshold, dropped)
     where = ", ".join(map(name_of, paths))
-    return _tokenized(rows, where, (tokenizer, target_tokenizer or tokenizer), dropped)
+    if tokenized:
+        return _tokenized(rows, where, ("whitespace", "whitespace"), dropped)
+    first, rows = peeked(rows)
+    tokenizers = choose_tokenizers(first, where, source_tokenizer, tokenizer)
+    bitext = _tokenized(rows, where, tokenizers, dropped)
+    known = isinstance(tokenizers[1], str) and (tokenizer, tokenizers[1]) != (AUTO, "unicode")
+    return replace(bitext, tokenizer=str(tokenizers[1]) if known else None)
 
 
 _FORMATS = "tsv and wikimatrix are one file, moses and conllu two, of the source and of the target"
 
 
 def _tokenized(
-    rows: Iterator[Row],
+    rows: Iterable[Row],
     where: str,
     tokenizers: tuple[str | Tokenizer, str | Tokenizer],
     dropped: Counter[str],
 ) -> Bitext:
-    """Tokenise both sides, and note a side whose script needs another than the default tokenizer."""
+    """Tokenise both sides."""
     source_words, target_words = map(words_function, tokenizers)
     pairs: list[Pair] = []
-    samples: list[tuple[str, str]] = []
     for line, source, target in rows:
         left, right = source_words(source), target_words(target)
         if left and right:
             pairs.append(Pair(left, right, str(line), line))
         else:
             dropped["empty side"] += 1
-        if len(samples) < 200:
-            samples.append((source, target))
     read = len(pairs) + dropped.total()
     if not read:
         raise SubdpError("no lines", where=where, hint="the file is empty")
-    notes = [
-        f"{where}: the {side} is mainly in {script}, written without spaces, so its words are single characters; "
-        "name a tokenizer, or tokenise the text beforehand"
-        for side, tokenizer, texts in zip(("source", "target"), tokenizers, zip(*samples, strict=True), strict=False)
-        if tokenizer == "unicode" and (script := needs_tokenizer("\n".join(texts)))
-    ]
-    return Bitext(tuple(pairs), where, Report(read, dropped, {}, tuple(notes)))
+    return Bitext(tuple(pairs), where, Report(read, dropped))
 
 
 def _read_conllu(source: Path, target: Path) -> Bitext:

@@ -1,17 +1,18 @@
 """The lines of a bitext's files as rows of text: tables with a tab, WikiMatrix with a score, two files side by side.
 
-Every error names file and line. `bitext` and `annotate` call this; it imports errors and files.
+Every error names file and line. `bitext` and `annotate` call this; it imports tokenizers, errors and files.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
-from os import PathLike
+from os import PathLike, fspath
 from typing import Literal, TypeAlias
 
+from subdp.corpus.tokenizers import Tokenizer, choose_tokenizer
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import name_of, read_lines
 
@@ -27,6 +28,28 @@ WIKIMATRIX_THRESHOLD = 1.04
 """The margin score from which WikiMatrix's authors recommend using a pair."""
 
 _TABLE = "a line is source TAB target, or score TAB source TAB target"
+
+
+def are_conllu(paths: Iterable[Path]) -> bool:
+    """Whether files are CoNLL-U by their endings, which have words, not text."""
+    return all(fspath(path).removesuffix(".gz").endswith(".conllu") for path in paths)
+
+
+def rows_of(
+    source: Path, target: Path | None, format: Format, threshold: float | None, dropped: Counter[str]
+) -> Iterator[Row]:
+    """The rows of one table or of two parallel files."""
+    return table_rows(source, format, threshold, dropped) if target is None else moses_rows(source, target)
+
+
+def choose_tokenizers(
+    rows: Sequence[Row], where: str, source: str | Tokenizer, target: str | Tokenizer
+) -> tuple[str | Tokenizer, str | Tokenizer]:
+    """The tokenizers of both sides, by the script of the first rows where they are `auto`."""
+    return (
+        choose_tokenizer(source, [row[1] for row in rows], "the source", where),
+        choose_tokenizer(target, [row[2] for row in rows], "the target", where),
+    )
 
 
 def table_rows(path: Path, format: Format, threshold: float | None, dropped: Counter[str]) -> Iterator[Row]:

@@ -7,12 +7,13 @@ What they become is valid CoNLL-U once a parser has filled in trees and tags: wi
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import shorten
 from typing import Any, Literal, TypeAlias
 
+from subdp.corpus.tokenizers import AUTO, Tokenizer, choose_tokenizer, peeked
 from subdp.corpus.treebank import Sentence, read_conllu
-from subdp.corpus.words import Tokenizer, composed, sentences_of, words_function
+from subdp.corpus.words import composed, sentences_of, words_function
 from subdp.support.errors import SubdpError
 from subdp.support.files import Source, name_of, read_lines
 
@@ -23,7 +24,7 @@ Texts: TypeAlias = str | Sentence | Iterable[str | Sentence | Sequence[str]]
 
 
 def read_sentences(
-    source: Source, format: TextFormat | None = None, tokenizer: str | Tokenizer = "unicode"
+    source: Source, format: TextFormat | None = None, tokenizer: str | Tokenizer = AUTO
 ) -> Iterator[Sentence]:
     """Sentences from `text` (split and tokenised here), `words` (one sentence per line, tokenised), or `conllu`.
 
@@ -39,7 +40,7 @@ def read_sentences(
     return _from_lines(source, split=format != "words", tokenizer=tokenizer)
 
 
-def as_sentences(given: Texts, tokenizer: str | Tokenizer = "unicode") -> Iterator[Sentence]:
+def as_sentences(given: Texts, tokenizer: str | Tokenizer = AUTO) -> Iterator[Sentence]:
     """The sentences of whatever Python code has at hand, as a stream: text is split and tokenised, words are kept.
 
     >>> [sentence.words for sentence in as_sentences(["Go! Now.", ["Stay", "here"]])]
@@ -49,10 +50,12 @@ def as_sentences(given: Texts, tokenizer: str | Tokenizer = "unicode") -> Iterat
         given = [given]
     elif isinstance(given, bytes | Mapping) or not isinstance(given, Iterable):
         raise _not_sentences(given)
-    return _from_items(given, words_function(tokenizer))
+    return _from_items(given, tokenizer)
 
 
-def _from_items(items: Iterable[Any], cut: Callable[[str], tuple[str, ...]]) -> Iterator[Sentence]:
+def _from_items(given: Iterable[Any], tokenizer: str | Tokenizer) -> Iterator[Sentence]:
+    first, items = peeked(given)
+    cut = words_function(choose_tokenizer(tokenizer, (item for item in first if isinstance(item, str))))
     number = 0
     for item in items:
         if isinstance(item, Sentence):
@@ -75,9 +78,10 @@ def _not_sentences(given: object) -> TypeError:
 
 
 def _from_lines(source: Source, *, split: bool, tokenizer: str | Tokenizer) -> Iterator[Sentence]:
-    cut = words_function(tokenizer if split else "whitespace")
+    first, lines = peeked(line for _, line in read_lines(source))
+    cut = words_function(choose_tokenizer(tokenizer, first, where=name_of(source)) if split else "whitespace")
     count = 0
-    for _, line in read_lines(source):
+    for line in lines:
         for text in sentences_of(line) if split else (line.strip(),):
             if words := cut(text):
                 count += 1

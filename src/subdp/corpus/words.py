@@ -6,32 +6,25 @@ Universal Dependencies, whose treebanks the parsers learn from: `do n't`, `l' ho
 
 Writing systems without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese, Tibetan) need a
 dictionary, which the standard does not have: every Han character, every kana of Hiragana and every character with its
-marks is then a word. `needs_tokenizer` says when text is of that kind; a package can bring a better tokenizer as a
-plug-in in the group `subdp.tokenizers`: a function from a text to its words.
+marks would be a word. `tokenizers.py` has what they need.
 
 Words are always in Unicode's composed form, NFC: text in NFC and in NFD gives the same words.
 
-May import plugins, errors and word_patterns only; the last when first needed, because its patterns take a moment to
+May import tokenizers, errors and word_patterns only; the last when first needed, because its patterns take a moment to
 compile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from collections.abc import Callable
 from unicodedata import normalize
 
+from subdp.corpus.tokenizers import Tokenizer, find_tokenizer
 from subdp.support.errors import SubdpError
-from subdp.support.plugins import load
-
-Tokenizer: TypeAlias = Callable[[str], Iterable[str]]
-"""A function from the text of a sentence to its words; white space among them is ignored."""
-
-BUILT_IN = ("unicode", "whitespace")
 
 
 def words_of(text: str, tokenizer: str | Tokenizer = "unicode") -> tuple[str, ...]:
-    """The words of a text: by `unicode` word boundaries, by `whitespace`, or by a plug-in's name or any function.
+    """The words of a text: by `unicode` word boundaries, by `whitespace`, by another tokenizer's name or any function.
 
     No word is empty or, from the built-in tokenizers, holds white space; except for white space, control and invisible
     characters, nothing of the text is lost. Words are in NFC.
@@ -51,7 +44,7 @@ def words_function(tokenizer: str | Tokenizer = "unicode") -> Callable[[str], tu
     if tokenizer == "whitespace":
         return lambda text: tuple(composed(text).split())
     if isinstance(tokenizer, str):
-        tokenizer = _callable(load("subdp.tokenizers", tokenizer, built_in=BUILT_IN), tokenizer)
+        tokenizer = find_tokenizer(tokenizer)
     return lambda text: _checked(tokenizer, composed(text))
 
 
@@ -62,22 +55,6 @@ def composed(text: str) -> str:
     'é'
     """
     return normalize("NFC", text)
-
-
-def needs_tokenizer(text: str) -> str | None:
-    """The script of a text that is mainly written without spaces between words, or None.
-
-    For such text the tokenizer `unicode` gives pieces, not words; callers say so once for a file, not for each line.
-    Japanese stands for Han characters among kana.
-    """
-    from subdp.corpus.word_patterns import KANA, LETTER, SCRIPTS, UNSPACED
-
-    count = len(UNSPACED.findall(text))
-    if 2 * count <= len(LETTER.findall(text)):
-        return None
-    if KANA.search(text):
-        return "Japanese"
-    return max(SCRIPTS, key=lambda script: len(SCRIPTS[script].findall(text)))
 
 
 def sentences_of(text: str) -> tuple[str, ...]:
@@ -111,12 +88,6 @@ def _unicode_words(text: str) -> tuple[str, ...]:
         inside = len(word) > 1 and ("'" in word or "’" in word)
         words += [part for part in BREAK.split(word) if part] if inside else [word]
     return tuple(words)
-
-
-def _callable(found: object, name: str) -> Tokenizer:
-    if not callable(found):
-        raise SubdpError(f"the tokenizer {name!r} is not a function", hint="its entry point must name text -> words")
-    return found
 
 
 def _checked(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor
 
+from subdp.corpus.tokenizers import AUTO
 from subdp.network.biaffine import Biaffine
 from subdp.network.model_card import card
 from subdp.projection.substructures import ARCS, LABELS, Inventory
@@ -41,6 +42,7 @@ class Model:
     """What a model folder holds: the network with its sizes and values, facts about its encoder and its training.
 
     `encoder_state` has the weights of encoder layers that were trained too; it is empty if the encoder was frozen.
+    `tokenizer` is the one for raw text.
     """
 
     network: Biaffine
@@ -49,6 +51,7 @@ class Model:
     encoder: Mapping[str, Any]
     about: Mapping[str, Any]
     encoder_state: Mapping[str, Tensor] = field(default_factory=dict)
+    tokenizer: str = AUTO
 
 
 def save_folder(folder: Path, model: Model, *, half: bool) -> None:
@@ -103,6 +106,7 @@ def _facts(model: Model) -> dict[str, Any]:
         "format": _FORMAT,
         "encoder": dict(model.encoder),
         "network": as_dict(model.config),
+        "tokenizer": model.tokenizer,
         "about": dict(model.about),
         "versions": {**versions, "python": platform.python_version()},
     }
@@ -132,7 +136,7 @@ def load_folder(folder: Path) -> Model:
         raise SubdpError("is missing", where=str(error.filename), hint=_DAMAGED) from None
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, safetensors.SafetensorError) as error:
         raise SubdpError(f"does not fit together: {error}", where=str(folder), hint=_DAMAGED) from None
-    return Model(network, config, inventory, encoder, dict(facts["about"]), state)
+    return Model(network, config, inventory, encoder, dict(facts["about"]), state, str(facts.get("tokenizer", AUTO)))
 
 
 _DAMAGED = "the model folder is damaged; download or train it again"

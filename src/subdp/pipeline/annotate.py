@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from subdp.corpus.bitext_rows import table_rows
 from subdp.corpus.draft import draft, read_sentences
 from subdp.corpus.layers import find_layer
+from subdp.corpus.tokenizers import choose_tokenizer, peeked
 from subdp.corpus.treebank import Sentence
 from subdp.corpus.words import composed, words_function
 from subdp.support.engine import Engine, LocalEngine
@@ -37,7 +38,7 @@ def annotate(
     parser: Parser,
     *,
     format: AnnotateFormat | None = None,
-    tokenizer: str = "unicode",
+    tokenizer: str | None = None,
     order: Order = "document",
     source_language: str = "en",
     retag: bool = False,
@@ -45,10 +46,11 @@ def annotate(
 ) -> Iterator[Sentence]:
     """Sentences with trees, tags, probabilities and rivals in MISC and a comment `# doubt = …`, in the order asked for.
 
-    The translation in a bitext of another `source_language` becomes a comment `# text_fr = …`, as UD has it.
+    Text is cut into words by `tokenizer`, by default the parser's own. The translation in a bitext of another
+    `source_language` becomes a comment `# text_fr = …`, as UD has it.
     """
     keys = _confidence_keys(parser.layers)
-    read = _read(source, format, tokenizer, source_language)
+    read = _read(source, format, tokenizer or parser.tokenizer, source_language)
     sentences = (_complete(sentence, number, keys) for number, sentence in enumerate(read, 1))
 
     def parsed() -> Iterator[Sentence]:
@@ -88,8 +90,9 @@ def _read(source: str, format: AnnotateFormat | None, tokenizer: str, source_lan
 
 def _targets(source: str, tokenizer: str, source_language: str) -> Iterator[Sentence]:
     """The target sentences of a file of pairs, numbered by their lines, with the source sentence as a comment."""
-    cut = words_function(tokenizer)
-    for line, other, text in table_rows(source, "auto", None, Counter()):
+    first, rows = peeked(table_rows(source, "auto", None, Counter()))
+    cut = words_function(choose_tokenizer(tokenizer, (text for _, _, text in first), "the target", name_of(source)))
+    for line, other, text in rows:
         if words := cut(text):
             translation = composed(" ".join(other.split()))
             yield _with_comment(draft(text, words, str(line)), f"# text_{source_language} = {translation}")

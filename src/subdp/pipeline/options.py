@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from subdp.corpus.bitext_rows import are_conllu, choose_tokenizers, rows_of
+from subdp.corpus.tokenizers import AUTO, peeked, tokenizer_key
 from subdp.network.hub import find_model
 from subdp.network.shipped import SHIPPED
 from subdp.support.errors import SubdpError, counted
@@ -42,6 +45,10 @@ class RunOptions:
     """Whether to drop links of words that have more than one."""
     tokenized: bool = False
     """Whether the text is tokenised: words separated by spaces."""
+    tokenizer: str = AUTO
+    """Tokenizer of the target: a name, or auto for the one that its script calls for. The parser keeps it."""
+    source_tokenizer: str = AUTO
+    """Tokenizer of the source, likewise."""
     preset: PresetName = "small"
     """Network sizes and training lengths."""
     losses: LossesName = "default"
@@ -62,6 +69,8 @@ class RunOptions:
                 raise SubdpError(f"{len(named)} {what} for {counted(bitexts, 'bitext')}", hint=hint)
         if bitexts > 1 and Path(self.aligner).is_file():
             raise SubdpError("one file of links for several bitexts", where=self.aligner, hint="name a method")
+        if self.tokenized and {self.tokenizer, self.source_tokenizer} != {AUTO}:
+            raise SubdpError("a tokenizer is named for text that is tokenised", hint="leave one of the two options out")
         if "-" in (*self.bitext, *self.gold_trees, *self.trees, self.treebank, self.dev, self.test, self.aligner):
             raise SubdpError(
                 "a run does not read standard input",
@@ -86,6 +95,18 @@ class RunOptions:
         name = self.bitext[number]
         source, comma, target = name.partition(",")
         return (source, target) if comma and not Path(name).exists() else (name, None)
+
+    def tokenizer_keys(self, number: int) -> list[str]:
+        """What the words of a bitext's two sides depend on; an error where a script needs what is not installed."""
+        source, target = self.files(number)
+        if self.tokenized or (target is not None and are_conllu((source, target))):
+            return []
+        try:
+            first, _ = peeked(rows_of(source, target, "auto", None, Counter()))
+        except SubdpError:
+            return []  # The stage that reads all of it stops there, and says more.
+        names = choose_tokenizers(first, self.bitext[number], self.source_tokenizer, self.tokenizer)
+        return [tokenizer_key(str(name)) for name in names]
 
     def title(self, number: int) -> str:
         """The names of a bitext's files, without their folders."""

@@ -166,10 +166,12 @@ class Run:
 
     def _clean(self, number: int) -> Stage:
         files = [file_hash(file) for file in self.options.files(number) if file is not None]
+        keys = self.options.tokenizer_keys(number)
+        tokenizers = {"tokenizers": keys} if {*keys} - {"unicode"} else {}
         return Stage(
             stage_name("clean", number),
             f"read {self.options.title(number)}, leave out what is no translation",
-            {"bitext": files, "tokenized": self.options.tokenized},
+            {"bitext": files, "tokenized": self.options.tokenized, **tokenizers},
             lambda folder: self.work.clean(folder, number),
         )
 

@@ -18,6 +18,7 @@ from subdp.corpus.treebank import read_conllu
 from subdp.encoder.encoder import Encoder
 from subdp.evaluation.scores import Scores
 from subdp.parser import Parser
+from subdp.pipeline.checks import Caution, pair_cautions, score_cautions, size_cautions, text_cautions
 from subdp.pipeline.options import RunOptions
 from subdp.pipeline.stages import TRAINING, stage_name
 from subdp.projection.quality import PairQuality, pair_qualities, summary
@@ -29,6 +30,8 @@ from subdp.support.errors import SubdpError, counted
 from subdp.support.files import open_text_output, read_lines, write_json
 from subdp.support.settings import Settings
 from subdp.training.loop import METRICS
+
+_CAUTIONS = "warnings"  # what they are called in report.json
 
 
 class Work:
@@ -61,7 +64,8 @@ class Work:
 
     def clean(self, folder: Path, number: int) -> str:
         """Read a bitext and keep what the filters let through."""
-        bitext = self._read(number).clean()
+        read = self._read(number)
+        bitext, cautions = read.clean(), text_cautions(read)
         report = bitext.report
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items())
         said = f"{counted(report.read, 'pair')} read, {report.kept:,} kept"
@@ -72,8 +76,10 @@ class Work:
         with open_text_output(folder / "pairs.jsonl") as write:
             for pair in bitext:
                 write(json.dumps(asdict(pair)) + "\n")
-        write_json(folder / "report.json", report.as_dict())
-        return "\n".join([*report.notes, said])
+        facts = {"tokenizer": bitext.tokenizer, _CAUTIONS: [asdict(caution) for caution in cautions]}
+        write_json(folder / "report.json", {**report.as_dict(), **facts})
+        said += "" if bitext.tokenizer is None else f"; target words by the tokenizer {bitext.tokenizer}"
+        return "\n".join([*map(str, cautions), said])
 
     def encode(self, number: int) -> str:
         """Fill the cache with the encoder's vectors of both sides; where there are gold trees, of the target alone."""
@@ -95,17 +101,28 @@ class Work:
     def report(self) -> str:
         """Write what the filters left out and how well projection went: for all bitexts together, and for each."""
         filters, every, each = Report(0), list[PairQuality](), list[dict[str, Any]]()
+        before, cautions = list[dict[str, Any]](), list[Caution]()
         for number, name in enumerate(self.options.bitext):
             report, pairs = self.bitext(number).report, list(pair_qualities(self.silver(number)))
+            before += self._cleaned(number).get(_CAUTIONS, [])
+            cautions += pair_cautions(self.parser(number), self.silver(number), name)
             filters, every = filters + report, [*every, *pairs]
             each.append({"bitext": name, "filters": report.as_dict(), "projection": summary(pairs)})
         found = summary(every)
-        whole = {"filters": filters.as_dict(), "projection": found, "bitexts": each}
-        write_json(self.output / "report.json", whole)
-        return (
+        cautions += size_cautions(found)
+        scores = self.output / "scores.json"  # of the parser that is there, if only the report was lost
+        after = score_cautions(_read_json(scores)) if scores.exists() else []
+        whole = {
+            _CAUTIONS: [*before, *map(asdict, [*cautions, *after])],
+            "filters": filters.as_dict(),
+            "projection": found,
+        }
+        write_json(self.output / "report.json", {**whole, "bitexts": each})
+        said = (
             f"{found['linked']:.0%} of the words have a link; {found['coverage']:.0%} of the mass is kept,"
             f" {found['self_loop_mass']:.0%} on self-loops"
         )
+        return "\n".join([*map(str, cautions), said])
 
     def adapt(self, folder: Path) -> str:
         """Train the target parser."""
@@ -138,19 +155,23 @@ class Work:
         write_json(self.output / "scores.json", found)
         own = (found if self.options.test is not None else found["dev"])["subdp"]
         tags = f", UPOS {own['upos']:.1f}" if "upos" in own else ""
-        return f"UAS {own['uas']:.1f}, LAS {own['las']:.1f}{tags}, with the encoder {source.encoder.name}"
+        said = f"UAS {own['uas']:.1f}, LAS {own['las']:.1f}{tags}, with the encoder {source.encoder.name}"
+        cautions = score_cautions(found)
+        report = _read_json(self.output / "report.json")
+        others = [caution for caution in report.get(_CAUTIONS, []) if caution["kind"] != "direct"]
+        write_json(self.output / "report.json", {**report, _CAUTIONS: [*others, *map(asdict, cautions)]})
+        return "\n".join([*map(str, cautions), said])
 
     def bitext(self, number: int) -> Bitext:
         """The pairs that were kept, with the report of those that were not."""
-        folder = self.output / "stages" / stage_name("clean", number)
-        report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-        pairs = tuple(Pair(**json.loads(line)) for _, line in read_lines(folder / "pairs.jsonl"))
-        counts = Report(report["read"], report["dropped"], report["changed"], tuple(report["notes"]))
-        return Bitext(pairs, self.options.bitext[number], counts)
+        report, file = self._cleaned(number), self._stage("clean", number) / "pairs.jsonl"
+        pairs = tuple(Pair(**json.loads(line)) for _, line in read_lines(file))
+        counts = Report(report["read"], report["dropped"], report["changed"])
+        return Bitext(pairs, self.options.bitext[number], counts, report.get("tokenizer"))
 
     def silver(self, number: int) -> SilverStore:
         """What was projected from a bitext."""
-        return SilverStore(self.output / "stages" / stage_name("project", number) / "silver")
+        return SilverStore(self._stage("project", number) / "silver")
 
     def parser(self, number: int) -> Parser:
         """The source parser of a bitext, loaded once; parsers with the same encoder share it."""
@@ -163,10 +184,19 @@ class Work:
             self._parsers[folder] = parser
         return self._parsers[folder]
 
+    def _stage(self, name: str, number: int) -> Path:
+        """The folder of a bitext's stage."""
+        return self.output / "stages" / stage_name(name, number)
+
+    def _cleaned(self, number: int) -> dict[str, Any]:
+        """What was found when a bitext was cleaned."""
+        return _read_json(self._stage("clean", number) / "report.json")
+
     def _read(self, number: int) -> Bitext:
         source, target = self.options.files(number)
+        options: Any = {name: getattr(self.options, name) for name in ("tokenized", "tokenizer", "source_tokenizer")}
         try:
-            return read_bitext(source, target, tokenized=self.options.tokenized)
+            return read_bitext(source, target, **options)
         except SubdpError as error:
             if error.reason != "no tab in the line" or len(self.options.bitext) == 1:
                 raise
@@ -192,6 +222,11 @@ def as_values(scores: Scores) -> dict[str, Any]:
         "words": scores.words,
         "sentences": scores.sentences,
     }
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def _training(folder: Path) -> Path:

@@ -80,6 +80,11 @@ class Silver(ABC):
     def targets(self) -> Iterator[tuple[str, ...]]:
         """The words of every target sentence, as a stream."""
 
+    @property
+    def tokenizer(self) -> str | None:
+        """The name of the tokenizer that the target words are due to, if it is known."""
+        return self.made_from.get("tokenizer")
+
     def __iter__(self) -> Iterator[SilverPair]:
         return (self[index] for index in range(len(self)))
 

@@ -73,6 +73,10 @@ class JoinedSilver(Silver):
     def targets(self) -> Iterator[tuple[str, ...]]:
         return chain.from_iterable(silver.targets() for silver in self._silvers)
 
+    @property
+    def tokenizer(self) -> str | None:
+        return next((silver.tokenizer for silver in self._silvers if silver.tokenizer is not None), None)
+
     def _widened(self, pair: SilverPair, name: str, columns: dict[str, list[int]]) -> Half:
         """One source's distribution, extended to the values of all sources; arcs are unchanged."""
         if not self.inventory[name]:
