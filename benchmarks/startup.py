@@ -45,8 +45,7 @@ def run(command: list[str]) -> None:
     """One call, with a sentence as its input, without what it prints."""
     # Byte code is kept as on a user's machine: pip has compiled the others' already, but not what it installs editable.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    subprocess.run(command, check=True, input=b"One sentence.\n", env=environment, **quiet)
+    subprocess.run(command, check=True, input=b"One sentence.\n", env=environment, capture_output=True)
 
 
 def one_work(work: str, commands: dict[str, list[str]], repeats: int) -> list[Row]:

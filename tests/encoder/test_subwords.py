@@ -116,4 +116,4 @@ def test_a_trie_lists_every_beginning_once_and_every_piece() -> None:
     assert trie["characters"].tolist() == [0, *map(ord, "a漢bc")]
     assert trie["pieces"].tolist() == [-1, 1, 2, 0, 3]
     assert trie["children"].tolist() == [1, 3, 4, 4, 5, 5]
-    np.testing.assert_array_equal(trie["scores"], np.float32([-1, -2, -3, -4]))
+    np.testing.assert_array_equal(trie["scores"], np.array([-1, -2, -3, -4], np.float32))

@@ -36,7 +36,7 @@ def bitext(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("tokenizer", ["unicode", "whitespace"])
 def test_trees_are_found_by_line_with_their_own_words_after_filters_too(bitext: Path, tokenizer: str) -> None:
-    read = read_bitext(bitext, tokenizer=tokenizer, target_tokenizer="unicode")
+    read = read_bitext(bitext, source_tokenizer=tokenizer, tokenizer="unicode")
     treebank = list(read_conllu(bitext.parent / "in.conllu"))
     assert with_trees(read, treebank)[1] == (DOGS, OTHER_DOGS, CATS)
     pairs, trees = with_trees(read.clean(), treebank)

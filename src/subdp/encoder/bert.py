@@ -98,7 +98,7 @@ def dequantised(blocks: Tensor) -> Tensor:
 
     *Shape:* [..., blocks · 18] bytes → [..., blocks · 32] float32.
     """
-    parts = blocks.unflatten(-1, (-1, BLOCK_BYTES))
+    parts = blocks.reshape(*blocks.shape[:-1], -1, BLOCK_BYTES)
     scale = parts[..., :2].contiguous().view(torch.float16).float()
     weights = torch.cat([parts[..., 2:] & 15, parts[..., 2:] >> 4], dim=-1).float()
     return ((weights - 8) * scale).flatten(-2)

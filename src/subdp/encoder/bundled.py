@@ -229,7 +229,7 @@ def _read_vocabulary(reader: _Reader) -> tuple[list[tuple[str, float]], dict[str
 
 def _read_tensors(reader: _Reader, config: dict[str, Any]) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:
     hidden, feed_forward = config["hidden_size"], config["intermediate_size"]
-    tensors = {}
+    tensors: dict[str, np.ndarray[Any, np.dtype[Any]]] = {}
     for _ in range(reader.numbers("i")[0]):
         name = reader.take(reader.numbers("H")[0]).decode()
         kind, count, offset, length = reader.numbers("BIQQ")

@@ -54,7 +54,7 @@ class Subwords:
     def __init__(self, folder: Path, config: Mapping[str, Any]):
         from safetensors.torch import load_file
 
-        trie = {name: tensor.numpy() for name, tensor in load_file(folder / PIECES).items()}
+        trie: dict[str, Any] = {name: tensor.numpy() for name, tensor in load_file(folder / PIECES).items()}
         self._unknown_score = float(trie["scores"].min()) - _UNKNOWN_PENALTY
         # Views of the mapped memory: they give plain numbers, faster than arrays do.
         self._characters, self._children = memoryview(trie["characters"]), memoryview(trie["children"])
@@ -107,10 +107,10 @@ class Subwords:
         if not self._rules.keys().isdisjoint(text):
             import regex
 
-            get, clusters = self._rules.get, []
+            rules, clusters = self._rules, []
             for cluster in regex.findall(r"\X", text):
-                short = cluster[0] in self._rules and len(cluster.encode()) < _SHORT_CLUSTER
-                clusters.append(get(cluster[0]) if short else "".join(get(one, one) for one in cluster))
+                short = cluster[0] in rules and len(cluster.encode()) < _SHORT_CLUSTER
+                clusters.append(rules[cluster[0]] if short else "".join(rules.get(one, one) for one in cluster))
             text = "".join(clusters)
         return re.sub(" {2,}", " ", text)
 

@@ -97,8 +97,9 @@ class Bench:
         return enough and cell.system.trees <= len(self.gold(cell.language, "pool") if cell.system.trees else [])
 
     def result(self, cell: Cell) -> Result | None:
-        """The result of a cell, if it has been scored on the grid's splits or, by another grid, on all."""
-        for splits in dict.fromkeys((self.grid.splits, SCORED)):
+        """The result of a cell, if it has been scored on the grid's splits or, by another grid, on dev and test."""
+        more = [SCORED] if set(self.grid.splits) < set(SCORED) else []
+        for splits in (self.grid.splits, *more):
             stage = self._stage(cell, splits)
             if stage.state(self.output)[0] == "done":
                 return read_result(self.output / stage.name / RESULT, cell)
