@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from subdp.cli.main import app
 from subdp.corpus.treebank import Sentence, read_conllu
 from subdp.drawing.page import render_page
 from subdp.drawing.render import render_svg
+from subdp.parser import Parser
 from tests.drawing.browser import choice, chromium, drag, saved, shown, tree, word
 
 if TYPE_CHECKING:
@@ -231,6 +233,18 @@ def test_save_gives_valid_conllu_without_probabilities(opened: Open, tmp_path: P
     ]
     assert "Saved 1 sentence in drafts-corrected.conllu" in page.locator("#notice").inner_text()
     assert [one.sent_id for one in saved(page, "#save-all", tmp_path)] == ["sure", "unsure"]
+
+
+@pytest.mark.trains
+def test_the_saved_file_is_what_adapt_learns_from(opened: Open, tmp_path: Path) -> None:
+    page = opened()
+    for sentence in (0, 1):
+        page.locator(f'[data-sentence="{sentence}"] .tick').click()
+    assert len(saved(page, "#save", tmp_path)) == 2
+    (file,) = tmp_path.glob("*.conllu")
+    call = ["adapt", "--trees", str(file), "-o", str(tmp_path / "parser"), "--adapt.epochs", "1"]
+    app(call, result_action="return_value")
+    assert Parser.load(tmp_path / "parser").about["adapted_on"] == {"trees": 2, "known_heads": 10}
 
 
 def test_what_is_no_tree_is_left_out_of_the_saved_file_and_named(opened: Open, tmp_path: Path) -> None:
