@@ -34,7 +34,7 @@ def trees(answer: str) -> list[list[str]]:
 async def load(url: str, lines: list[str], clients: int) -> str:
     """Send all requests from so many clients; raise unless every answer is there and right."""
     async with httpx.AsyncClient(base_url=url, timeout=600, limits=httpx.Limits(max_connections=clients + 2)) as http:
-        alone = {line: trees((await http.post("/parse", content=line)).text) for line in lines}
+        alone = {line: trees((await http.post("/parse", content=line)).raise_for_status().text) for line in lines}
         times: list[float] = []
         gone = wrong = 0
         waiting = iter(range(REQUESTS))

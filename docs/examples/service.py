@@ -27,7 +27,7 @@ async def parse(request: Request) -> PlainTextResponse:
     if size > MOST_BYTES:
         return PlainTextResponse(f"{size:,} bytes: send at most {MOST_BYTES:,} at a time\n", 413)
     text = b"".join(parts).decode(errors="replace")
-    sentences = await asyncio.to_thread(lambda: list(subdp.as_sentences(text)))
+    sentences = await asyncio.to_thread(lambda: list(subdp.as_sentences(text, parser.tokenizer)))
     if (longest := max(map(len, sentences), default=0)) > MOST_WORDS:
         return PlainTextResponse(f"a sentence of {longest:,} words: at most {MOST_WORDS} are parsed\n", 413)
     trees = asyncio.get_running_loop().create_future()
