@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: install quickstart test lint format clean english-parser bench
+.PHONY: install quickstart test lint format smoke docs clean english-parser bench
 
 install: $(VENV)/.installed
 
@@ -30,6 +30,20 @@ lint: install
 format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The wheel and the source distribution, each installed in a fresh environment and tried there.
+smoke: install
+	rm -rf dist
+	$(BIN)/python -m build
+	for package in dist/*; do \
+	  $(PYTHON) -m venv --clear build/smoke-env && \
+	  build/smoke-env/bin/python -m pip install --quiet $$package && \
+	  build/smoke-env/bin/python tests/smoke.py || exit 1; \
+	done
+
+# The documentation as a site, in build/docs. What is unknown or broken in it is an error.
+docs: install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The English parser that ships with the package: trees first, then UPOS on top of them, which leaves the trees as they are.
 # UD is a folder that holds UD 2.2's UD_English-EWT.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from subdp.alignment.aligner import Aligner
     from subdp.alignment.links import Alignment, read_alignments, write_alignments
     from subdp.corpus.bitext import Bitext, Pair, read_bitext
+    from subdp.corpus.draft import as_sentences
     from subdp.corpus.treebank import Sentence, read_conllu, write_conllu
     from subdp.corpus.words import words_of
     from subdp.decoding.decode import decode
@@ -44,6 +45,7 @@ __all__ = [
     "SilverPair",
     "SoftTree",
     "SubdpError",
+    "as_sentences",
     "compare",
     "decode",
     "evaluate",
@@ -77,6 +79,7 @@ _MODULES = {
     "SilverPair": "subdp.projection.silver",
     "SoftTree": "subdp.projection.soft_tree",
     "SubdpError": "subdp.support.errors",
+    "as_sentences": "subdp.corpus.draft",
     "compare": "subdp.evaluation.attachment",
     "decode": "subdp.decoding.decode",
     "evaluate": "subdp.evaluation.attachment",

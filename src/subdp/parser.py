@@ -65,6 +65,7 @@ class Parser:
 
     `about` records its origin, for the model card. `trained_encoder` has the encoder layers that were trained with the
     network; without it the encoder is frozen. `tokenizer` is the one for raw text, by default by its script.
+    Threads may share a parser to parse with.
     """
 
     network: Biaffine

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import unicodedata
+from itertools import pairwise
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -240,3 +241,14 @@ def test_impossible_arcs_are_refused() -> None:
     for probability in (-0.1, 1.1, float("nan")):
         with pytest.raises(SubdpError, match="between 0 and 1"):
             Arc(1, 2, "x", probability)
+
+
+def test_a_tag_that_is_wider_than_its_word_has_room() -> None:
+    arcs = [Arc(2, 0, "root"), Arc(1, 2, "x"), Arc(3, 2, "x")]
+    picture = render_svg(["a", "b", "."], arcs, ["PUNCTUATION"] * 3)
+    width = float(re.findall(r'<svg [^>]* width="(\d+)"', picture)[0])
+    centres = [float(x) for x in re.findall(r'<text x="([\d.]+)" [^>]*>PUNCTUATION<', picture)]
+    assert len(centres) == 3
+    room = 0.6 * 11 * len("PUNCTUATION")
+    assert all(after - before > room for before, after in pairwise(centres))
+    assert width - centres[-1] > room / 2

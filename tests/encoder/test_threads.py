@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from subdp.encoder.threads import in_background, side_by_side
+from subdp.encoder.threads import _pool, in_background, side_by_side
 
 CPU = torch.device("cpu")
 
@@ -118,3 +118,21 @@ def test_a_fault_of_the_caller_waits_for_the_work_in_the_background() -> None:
         begin(work)
         raise KeyboardInterrupt
     assert done == [1]
+
+
+@pytest.mark.usefixtures("four")
+def test_threads_that_start_at_once_share_one_pool_and_torch_keeps_its_number() -> None:
+    pools, together = [], threading.Barrier(4)
+
+    def begin() -> None:
+        together.wait()
+        pools.append(_pool(7))
+
+    threads = [threading.Thread(target=begin) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(pools) == 4
+    assert len(set(map(id, pools))) == 1
+    assert in_a_new_thread() == 4

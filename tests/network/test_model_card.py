@@ -53,6 +53,8 @@ def test_what_is_not_known_is_left_out() -> None:
     }
     found = front_matter(adapted)
     assert not {"language", "license", "model-index"} & set(found), "those of the English parser are not its own"
+    started = 'It started from: English: "a" parser (licence: CC BY-SA 4.0, as the treebank).'
+    assert started in card({"labels": ["root"]}, ENCODER, adapted)
     assert front_matter({**adapted, "language": "de"})["language"] == "de"
     own = front_matter({**adapted, "licence": "ask me"})
     assert (own["license"], own["license_name"]) == ("other", "ask me")

@@ -635,3 +635,18 @@ def _killed_after(run: Run, seconds: float) -> bool:
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
+
+
+@pytest.mark.parametrize(
+    ("bitext", "language"),
+    [
+        (("data/en-de.tsv",), "de"),
+        (("en.txt,de.txt",), "de"),
+        (("ntrex.en.gz,ntrex.tr.gz", "en-tr.tsv"), "tr"),
+        (("en-de.tsv", "en-tr.tsv"), None),
+        (("my.tsv",), None),
+        (("pairs.tsv",), None),
+    ],
+)
+def test_the_names_of_the_bitexts_tell_the_language(bitext: tuple[str, ...], language: str | None) -> None:
+    assert RunOptions(bitext).language == language

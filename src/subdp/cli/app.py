@@ -32,9 +32,7 @@ Flag: TypeAlias = Annotated[bool, Parameter(negative="")]
 Input: TypeAlias = Annotated[str, Parameter(allow_leading_hyphen=True, validator=_no_option)]
 Output: TypeAlias = Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True, validator=_no_option)]
 Seed: TypeAlias = Annotated[int, Parameter(validator=_is_seed)]
-Files: TypeAlias = Annotated[list[str], Parameter(consume_multiple=True)]
-# Settings by name, as in --train.lr 0.001.
-Changes: TypeAlias = dict[str, str] | None
+Files: TypeAlias = Annotated[list[str], Parameter(consume_multiple=True, negative="")]
 
 app = App(
     name="subdp",

@@ -13,7 +13,6 @@ from subdp.cli.app import Files, Flag, Input, Output, give, say
 from subdp.corpus.bitext import Bitext, read_bitext
 from subdp.corpus.tokenizers import AUTO
 from subdp.corpus.treebank import read_conllu
-from subdp.network.shipped import SHIPPED
 from subdp.support.engine import LocalEngine
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import open_text_output
@@ -97,7 +96,7 @@ def project(
     *,
     bitext: Files,
     output: Output,
-    parser: str = str(SHIPPED),
+    parser: str = "en",
     alignment: str = "argmax",
     gold_trees: Input | None = None,
     one_to_one: Flag = False,
@@ -116,7 +115,7 @@ def project(
     output
         Folder to write the silver data to; an interrupted projection is resumed there.
     parser
-        Model folder of the source parser; by default the English one that comes with subdp.
+        Source parser: a model folder, a name on the Hugging Face Hub, or en, the English one that comes with subdp.
     alignment
         argmax, itermax, match, a plug-in's name, or a file of links from another aligner.
     gold_trees

@@ -8,7 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from subdp.cli.app import Changes, Output, give, say
+from subdp.cli.app import Output, give, say
+from subdp.cli.changes import AdaptChanges, LossChanges
 from subdp.experiments.corpora import Corpora
 from subdp.experiments.grid import ExperimentName, ExperimentOptions, Grid
 from subdp.support.settings import LOSSES, LossConfig, LossesName, Settings
@@ -24,8 +25,8 @@ def experiment(
     encoder: str | None = None,
     losses: LossesName = "default",
     config: str | None = None,
-    adapt: Changes = None,
-    loss: Changes = None,
+    adapt: AdaptChanges = None,
+    loss: LossChanges = None,
     tatoeba: int | None = None,
     jobs: int | None = None,
     device: str | None = None,
@@ -53,10 +54,6 @@ def experiment(
         default, or paper for exactly the paper's losses.
     config
         TOML file with a section [experiment] and settings; see configs/.
-    adapt
-        Settings of the target parser's training, such as --adapt.epochs 10.
-    loss
-        Settings of the losses, such as --loss.completion none.
     tatoeba
         Maximum number of pairs from Tatoeba; by default what the configuration file says, or 1,000. To use none, leave
         tatoeba out of the configuration's `bitext`.

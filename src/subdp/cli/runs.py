@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from subdp.cli.app import Changes, Flag, Output, Seed, give, say
+from subdp.cli.app import Flag, Output, Seed, give, say
+from subdp.cli.changes import AdaptChanges, LossChanges, NetworkChanges, TrainChanges
 from subdp.pipeline.options import RunOptions
 from subdp.support.engine import LocalEngine
 from subdp.support.settings import LossesName, PresetName, Settings
@@ -37,10 +38,10 @@ def run(
     losses: LossesName | None = None,
     encoder: str | None = None,
     config: str | None = None,
-    train: Changes = None,
-    network: Changes = None,
-    adapt: Changes = None,
-    loss: Changes = None,
+    train: TrainChanges = None,
+    network: NetworkChanges = None,
+    adapt: AdaptChanges = None,
+    loss: LossChanges = None,
     seed: Seed | None = None,
     jobs: int = 1,
     device: str | None = None,
@@ -58,7 +59,8 @@ def run(
     treebank
         CoNLL-U file to train the source parser on first.
     source_parser
-        Model folder of the source parser, or one for each bitext; by default the English one that comes with subdp.
+        Source parser, or one for each bitext: a model folder, a name on the Hugging Face Hub, or en, the English one
+        that comes with subdp; en by default.
     gold_trees
         Treebank that the bitext translates, or one for each bitext: its gold trees are projected, not parsed ones.
     trees
@@ -86,14 +88,6 @@ def run(
         Encoder of the source parser to train: bundled, a model folder, or a Hugging Face name.
     config
         TOML file with settings and, in its section [run], these options; such as DIR/config.toml of an earlier run.
-    train
-        Settings of the source parser's training, such as --train.lr 0.001.
-    network
-        Settings of the source parser's network, such as --network.lstm 400.
-    adapt
-        Settings of the target parser's training, such as --adapt.epochs 10.
-    loss
-        Settings of the losses, such as --loss.completion none.
     seed
         Random seed; 1 by default.
     jobs

@@ -8,7 +8,6 @@ from subdp.cli.app import Flag, Input, Output
 from subdp.corpus.draft import TextFormat, read_sentences
 from subdp.corpus.treebank import write_conllu
 from subdp.drawing.page import render_page
-from subdp.network.shipped import SHIPPED
 from subdp.pipeline.annotate import AnnotateFormat, Order
 from subdp.pipeline.annotate import annotate as drafts
 from subdp.support.engine import LocalEngine
@@ -18,7 +17,7 @@ from subdp.support.files import open_text_output
 def parse(
     file: Input,
     *,
-    parser: str = str(SHIPPED),
+    parser: str = "en",
     format: TextFormat | None = None,
     tokenizer: str | None = None,
     confidence: Flag = False,
@@ -35,7 +34,7 @@ def parse(
     file
         Raw text, tokenised text or CoNLL-U; - is standard input.
     parser
-        Model folder; by default the English parser that comes with subdp.
+        Parser: a model folder, a name on the Hugging Face Hub, or en, the English one that comes with subdp.
     format
         text, words (one sentence per line, words separated by spaces) or conllu; by default told by the file's ending.
     tokenizer
@@ -64,7 +63,7 @@ def parse(
 def annotate(
     file: Input,
     *,
-    parser: str = str(SHIPPED),
+    parser: str = "en",
     format: AnnotateFormat | None = None,
     tokenizer: str | None = None,
     order: Order = "document",
@@ -82,7 +81,7 @@ def annotate(
     file
         Raw text, tokenised text, CoNLL-U, or a bitext (source TAB target) whose target side is annotated.
     parser
-        Model folder; by default the English parser that comes with subdp.
+        Parser: a model folder, a name on the Hugging Face Hub, or en, the English one that comes with subdp.
     format
         text, words (one sentence per line, words separated by spaces), conllu or bitext; by default told by the file's
         ending.

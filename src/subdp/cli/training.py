@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subdp.cli.app import Changes, Files, Flag, Output, Seed, give, say
+from subdp.cli.app import Files, Flag, Output, Seed, give, say
+from subdp.cli.changes import AdaptChanges, LossChanges, NetworkChanges, TrainChanges
 from subdp.corpus.corrected import read_gold, read_trees
 from subdp.corpus.treebank import Sentence, read_conllu
-from subdp.network.shipped import SHIPPED
 from subdp.support.errors import SubdpError
 from subdp.support.files import open_text_output
 from subdp.support.settings import LossesName, PresetName, Settings
@@ -30,8 +30,8 @@ def train(
     predict: str | None = None,
     preset: PresetName = "small",
     config: str | None = None,
-    train: Changes = None,
-    network: Changes = None,
+    train: TrainChanges = None,
+    network: NetworkChanges = None,
     seed: Seed = 1,
     device: str | None = None,
     half: Flag = False,
@@ -54,7 +54,8 @@ def train(
     encoder
         Encoder: bundled, a model folder, or a Hugging Face name.
     parser
-        Model folder of a parser to add the layers of --predict to, instead of training one; its trees stay as they are.
+        Parser (a model folder, a name on the Hugging Face Hub, or en) to add the layers of --predict to, instead of
+        training one; its trees stay as they are.
     predict
         Layers to predict besides trees, by commas: upos, xpos, feats:Case, misc:NE …; none for trees alone. By
         default upos, if the treebank has it.
@@ -62,10 +63,6 @@ def train(
         Network sizes and training lengths: small for a laptop, paper for a GPU.
     config
         TOML file with settings.
-    train
-        Settings of the training, such as --train.lr 0.001.
-    network
-        Settings of the network, such as --network.lstm 400.
     seed
         Random seed.
     device
@@ -120,12 +117,12 @@ def adapt(
     output: Output,
     silver: str | None = None,
     trees: Files | None = None,
-    parser: str = str(SHIPPED),
+    parser: str = "en",
     losses: LossesName = "default",
     preset: PresetName = "small",
     config: str | None = None,
-    adapt: Changes = None,
-    loss: Changes = None,
+    adapt: AdaptChanges = None,
+    loss: LossChanges = None,
     encoder: str | None = None,
     seed: Seed = 1,
     device: str | None = None,
@@ -142,17 +139,13 @@ def adapt(
     trees
         CoNLL-U files with trees of the target language, such as corrected drafts; heads may be missing (_).
     parser
-        Model folder of the source parser; by default the English one that comes with subdp.
+        Source parser: a model folder, a name on the Hugging Face Hub, or en, the English one that comes with subdp.
     losses
         default, or paper for exactly the paper's losses.
     preset
         Network sizes and training lengths: small for a laptop, paper for a GPU.
     config
         TOML file with settings.
-    adapt
-        Settings of the training, such as --adapt.epochs 10.
-    loss
-        Settings of the losses, such as --loss.completion none.
     encoder
         Present location of the parser's encoder, if it was moved after training.
     seed

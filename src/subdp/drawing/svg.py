@@ -42,9 +42,12 @@ def render_svg(words: Sequence[str], arcs: Sequence[Arc], tags: Sequence[str] = 
     A right-to-left sentence is drawn from right to left. No element has an id, so a page can hold many pictures.
     """
     names = shown_words(words, arcs)
-    centres, bows = _layout(names, arcs)
+    widths = [_text_width(name, _WORD_SIZE) for name in names]
+    for word, tag in enumerate(tags, 1):
+        widths[word] = max(widths[word], _text_width(clean(tag), _LABEL_SIZE))
+    centres, bows = _layout(widths, arcs)
     last = max(centres)
-    width = centres[last] + _text_width(names[last], _WORD_SIZE) / 2
+    width = centres[last] + widths[last] / 2
     width = max([width, *(bow.right for bow in bows)]) + _MARGIN
     ground = _MARGIN + _LABEL_SIZE / 2 + _STEP * max((bow.level for bow in bows), default=0)
     height = ground + _WORD_SIZE * 1.25 + (_LABEL_SIZE * 1.25 if tags else 0) + _MARGIN
@@ -101,19 +104,19 @@ def _ems(sign: str) -> float:
     return _EMS.get(script, 0.6) + sign.isupper() * 0.15 + (sign in "mwMW") * 0.3
 
 
-def _layout(names: Sequence[str], arcs: Sequence[Arc]) -> tuple[dict[int, float], list[_Bow]]:
+def _layout(widths: Sequence[float], arcs: Sequence[Arc]) -> tuple[dict[int, float], list[_Bow]]:
     """Where the words stand, and where each arc runs."""
     texts = [clean(arc.label) + share_of(arc, arcs) for arc in arcs]
     room = [_text_width(text, _LABEL_SIZE) + 2 * _CORNER + 4 for text in texts]
     ends = [sorted((arc.head, arc.dependent)) for arc in arcs]
-    ports = _ports(len(names), ends)
+    ports = _ports(len(widths), ends)
     left, right = [0.0] * len(arcs), [0.0] * len(arcs)
     centres: dict[int, float] = {}
     edge = float(_MARGIN)
-    for word in range(0 if any(arc.head == 0 for arc in arcs) else 1, len(names)):
+    for word in range(0 if any(arc.head == 0 for arc in arcs) else 1, len(widths)):
         closing, opening, loops = ports[word]
         reach = _PORT_GAP * (len(closing) + len(opening) - 1) + (_PORT_GAP + _LOOP if loops else 0)
-        half = max(_text_width(names[word], _WORD_SIZE), reach) / 2
+        half = max(widths[word], reach) / 2
         # A word moves on until each arc that closes here has room for its label.
         needed = [left[arc] + room[arc] + reach / 2 - place * _PORT_GAP for place, arc in enumerate(closing)]
         centres[word] = max([edge + half, *needed])

@@ -7,17 +7,21 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
-from threading import Barrier
+from threading import Barrier, Lock
 from typing import TypeVar
 
 import torch
 
 _Part = TypeVar("_Part")
+_STARTING = Lock()  # Held while a pool of threads is started.
 
 
 def cores(device: torch.device) -> int:
     """How many parts of a job can run at once: on a CPU, the number of torch's threads."""
-    return torch.get_num_threads() if device.type == "cpu" else 1
+    if device.type != "cpu":
+        return 1
+    with _STARTING:  # A new thread that asks while a pool is started would be told 1, for good.
+        return torch.get_num_threads()
 
 
 def side_by_side(work: Callable[[_Part], None], parts: Iterable[_Part], device: torch.device) -> None:
@@ -67,9 +71,15 @@ def in_background() -> Iterator[Callable[[Callable[[], None]], None]]:
     finish()
 
 
-@cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Threads with one core each. They are kept because starting one costs more than a small part of a job."""
+    """Threads with one core each, shared by all callers, who may be threads themselves."""
+    with _STARTING:
+        return _started(threads)
+
+
+@cache
+def _started(threads: int) -> ThreadPoolExecutor:
+    """They are kept because starting one costs more than a small part of a job."""
     before, ready = torch.get_num_threads(), Barrier(threads + 1)
 
     def begin() -> None:
@@ -85,5 +95,11 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return pool
 
 
+def _after_fork() -> None:
+    """A forked process has none of its parent's threads."""
+    _started.cache_clear()
+    _STARTING.release()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # A forked process has none of its parent's threads.
+    os.register_at_fork(before=_STARTING.acquire, after_in_parent=_STARTING.release, after_in_child=_after_fork)

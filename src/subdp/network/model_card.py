@@ -109,7 +109,8 @@ def _history(about: Mapping[str, Any]) -> list[str]:
         steps.append(f"- On the target sentences, the source parser and projection agreed on {share} of the heads.")
     if before := about.get("adapted_from"):
         title = before.get("title", "a source parser")
-        steps.append(f"- It started from: {title}.")
+        licence = f" (licence: {before['licence']})" if "licence" in before else ""
+        steps.append(f"- It started from: {title}{licence}.")
         steps += [f"  {step}" for step in _history(before)]
     return steps
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from subdp.support.errors import SubdpError, counted
 from subdp.support.files import Source, name_of
 from subdp.support.settings import LossesName, PresetName
 from subdp.support.values import Seed, check_fields, converted, read_toml
+
+# Two letters, so that no ending such as .txt or .tsv is taken for a language.
+_LANGUAGE = re.compile(r".*[-._]([a-z]{2})(?:\.(?:tsv|txt|conllu))?").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,14 @@ class RunOptions:
     def title(self, number: int) -> str:
         """The names of a bitext's files, without their folders."""
         return " and ".join(Path(file).name for file in self.files(number) if file is not None)
+
+    @property
+    def language(self) -> str | None:
+        """The code of the target language, where the bitexts are named for it: `en-de.tsv`, or `en.txt,news.de`."""
+        files = (self.files(number) for number in range(len(self.bitext)))
+        names = ["-".join(Path(file).name.removesuffix(".gz") for file in named if file) for named in files]
+        codes = {found[1] if (found := _LANGUAGE(name)) else None for name in names}
+        return codes.pop() if len(codes) == 1 else None
 
     def parser_folder(self, number: int, output: Path) -> Path:
         """The model folder of a bitext's source parser; one that the run trains is in `output`."""

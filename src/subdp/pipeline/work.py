@@ -129,14 +129,14 @@ class Work:
         silvers = [self.silver(number) for number in range(len(self.options.bitext))]
         silver = silvers[0] if len(silvers) == 1 else JoinedSilver(silvers)
         names = ", ".join(map(self.options.title, range(len(silvers))))
-        source = self.parser(0)
+        source, language = self.parser(0), self.options.language
         parser = source.with_values(silver.inventory).adapt(
             silver,
             trees=read_trees(self.options.trees),
             settings=self.settings,
             seed=self.options.seed,
             folder=_training(folder),
-            about={"title": f"A parser made from {names}"},
+            about={"title": f"A parser made from {names}", **({"language": language} if language else {})},
         )
         (self.output / "scores.json").unlink(missing_ok=True)  # of the parser that is replaced now
         self._save(parser, self.output / "parser", folder)

@@ -50,7 +50,7 @@ Name = Annotated[str, Bounds()]
 
 def check_fields(config: Any) -> None:
     """Raise unless every field of a dataclass has a value of its type and within its bounds."""
-    for name, kind in _kinds(type(config)).items():
+    for name, kind in kinds(type(config)).items():
         _check(name, getattr(config, name), kind, None)
 
 
@@ -59,12 +59,12 @@ def converted(config: type, values: Mapping[str, Any], where: str | None = None)
 
     A name that is not a field, or a value that its field cannot have, is an error; `where` is the file.
     """
-    kinds, found = _kinds(config), dict[str, Any]()
+    known, found = kinds(config), dict[str, Any]()
     for name, value in values.items():
-        if name not in kinds:
-            raise SubdpError(f"there is no setting {name!r}", where=where, hint=f"there are {', '.join(kinds)}")
-        found[name] = _convert(value, kinds[name])
-        _check(name, found[name], kinds[name], where)
+        if name not in known:
+            raise SubdpError(f"there is no setting {name!r}", where=where, hint=f"there are {', '.join(known)}")
+        found[name] = _convert(value, known[name])
+        _check(name, found[name], known[name], where)
     return found
 
 
@@ -92,7 +92,8 @@ def read_toml(file: Source) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _kinds(config: type) -> dict[str, Any]:
+def kinds(config: type) -> dict[str, Any]:
+    """The types of a dataclass's fields, with their bounds."""
     return get_type_hints(config, include_extras=True)
 
 
@@ -126,7 +127,7 @@ def _convert(value: Any, kind: Any) -> Any:
 def _check(name: str, value: Any, kind: Any, where: str | None) -> None:
     optional = NoneType in get_args(kind)
     if not (optional and value is None) and not _fits(value, kind):
-        raise SubdpError(f"{name} cannot be {value!r}", where=where, hint=f"give {_described(kind)}")
+        raise SubdpError(f"{name} cannot be {value!r}", where=where, hint=f"give {described(kind)}")
 
 
 def _fits(value: Any, kind: Any) -> bool:
@@ -152,7 +153,7 @@ def _encodable(text: str) -> bool:
 _NAMES = {int: "a whole number", float: "a number", str: "a name", bool: "true or false"}
 
 
-def _described(kind: Any) -> str:
+def described(kind: Any) -> str:
     """What a value of this type is, in words."""
     base, bounds = _parts(kind)
     if get_origin(base) is Literal:
