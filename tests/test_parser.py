@@ -75,7 +75,7 @@ def test_completion_fits_unlinked_words_to_the_teacher_and_the_papers_losses_lea
     silver = source.project(bitext, aligner=str(tmp_path / "links.txt"), folder=tmp_path / "silver")
     loss = {}
     for completion in ("none", "source"):
-        losses = replace(SETTINGS.losses, completion=completion)
+        losses = replace(SETTINGS.losses, completion=completion, mixing=0.0, own_labels=())
         examples, agreement = SoftExamples(source._stored, silver, range(60), losses).taught_by(source.network)
         loss[completion] = mean_loss(source.network, examples)
         assert (agreement is None) == (completion == "none")
