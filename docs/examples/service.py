@@ -27,7 +27,10 @@ async def parse(request: Request) -> PlainTextResponse:
     if size > MOST_BYTES:
         return PlainTextResponse(f"{size:,} bytes: send at most {MOST_BYTES:,} at a time\n", 413)
     text = b"".join(parts).decode(errors="replace")
-    sentences = await asyncio.to_thread(lambda: list(subdp.as_sentences(text, parser.tokenizer)))
+    try:
+        sentences = await asyncio.to_thread(lambda: list(subdp.as_sentences(text, parser.tokenizer)))
+    except subdp.SubdpError as error:  # A script that it has no tokenizer for.
+        return PlainTextResponse(f"{error}\n", 400)
     if (longest := max(map(len, sentences), default=0)) > MOST_WORDS:
         return PlainTextResponse(f"a sentence of {longest:,} words: at most {MOST_WORDS} are parsed\n", 413)
     trees = asyncio.get_running_loop().create_future()

@@ -90,6 +90,10 @@ def test_words_that_can_be_nothing_but_subjects_stay_subjects() -> None:
     assert one_of_each(scores, [3, 3], groups_of(LABELS)).tolist() == [2, 2]
 
 
+def test_an_outer_subject_may_stand_beside_another() -> None:
+    assert groups_of(("nsubj", "nsubj:outer", "csubj", "obj", "iobj")) == [[0, 2], [3]]
+
+
 def test_labels_are_free_where_no_group_is_known() -> None:
     scores = np.log([[0.1, 0.9], [0.2, 0.8]])
     assert one_of_each(scores, [3, 3], groups_of(("det", "amod"))).tolist() == [1, 1]

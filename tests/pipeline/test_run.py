@@ -646,6 +646,8 @@ def _killed_after(run: Run, seconds: float) -> bool:
         (("en-de.tsv", "en-tr.tsv"), None),
         (("my.tsv",), None),
         (("pairs.tsv",), None),
+        (("pairs_ok.tsv",), None),
+        (("en-pt_br.tsv",), None),
     ],
 )
 def test_the_names_of_the_bitexts_tell_the_language(bitext: tuple[str, ...], language: str | None) -> None:

@@ -40,7 +40,7 @@ def default(usual: Any, paper: Any, name: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    return "all" if value is None else ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return "all" if value is None else ",".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
 
 
 def _flags(title: str, usual: Any, paper: Any) -> Any:

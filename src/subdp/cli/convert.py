@@ -9,7 +9,7 @@ from cyclopts import App
 from subdp.cli.app import Output, give, say
 from subdp.support.errors import SubdpError
 
-convert = App(name="convert", help="Make something for another tool of a parser.")
+convert = App(name="convert", help="Convert a parser for use in another tool.")
 
 
 @convert.command

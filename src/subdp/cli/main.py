@@ -59,7 +59,7 @@ VERBS = {
     ),
     "encoder": ("upkeep", "Look after the encoder that subdp uses by default."),
     "plugins": ("upkeep", "List the encoders, aligners, translators and tokenizers that other installed packages add."),
-    "convert": ("convert", "Make something for another tool of a parser."),
+    "convert": ("convert", "Convert a parser for use in another tool."),
     "convert-criss": (
         "translation",
         "Convert a fairseq checkpoint of CRISS to a model folder, for --translator transformers:DIR and --encoder DIR.",

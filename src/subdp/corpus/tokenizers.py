@@ -11,6 +11,7 @@ May import plugins, errors, cache and word_patterns only, the last and the dicti
 from __future__ import annotations
 
 import os
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -151,9 +152,14 @@ def _japanese() -> Tokenizer:
     from sudachipy import Dictionary as Sudachi
     from sudachipy import SplitMode
 
-    # The short units are the words of Universal Dependencies.
-    tokenizer = Sudachi(dict="small").tokenizer(mode=SplitMode.A)
-    return lambda text: [morpheme.surface() for morpheme in tokenizer.tokenize(text)]
+    dictionary, own = Sudachi(dict="small"), threading.local()
+
+    def words(text: str) -> list[str]:
+        if not hasattr(own, "tokenizer"):  # One for each thread: it cannot be shared.
+            own.tokenizer = dictionary.tokenizer(mode=SplitMode.A)  # The short units are the words of UD.
+        return [morpheme.surface() for morpheme in own.tokenizer.tokenize(text)]
+
+    return words
 
 
 def _thai() -> Tokenizer:

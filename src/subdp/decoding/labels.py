@@ -1,7 +1,7 @@
 """Labels and tags of words whose heads are known, chosen together so that they agree as Universal Dependencies demands.
 
-Two rules, both exact: a word's label and its tag fit each other (`agreement`), and no word has two subjects, two
-objects or two indirect objects (`one_of_each`). Numpy only.
+Two rules, both exact: a word's label and its tag fit each other (`agreement`), and no word has two subjects or two
+objects (`one_of_each`). Numpy only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NO_TAGS_OF = {
     "cc": "ADJ AUX DET INTJ NOUN NUM PRON PROPN VERB",
     "mark": "ADJ AUX DET INTJ NOUN NUM PRON PROPN",
 }
-_ONCE = ({"nsubj", "csubj"}, {"obj"}, {"iobj"})
+_ONCE = ({"nsubj", "csubj"}, {"obj"})
 
 
 def agreement(labels: Sequence[str], tags: Sequence[str]) -> Booleans:
@@ -60,13 +60,18 @@ def labels_with_tags(labels: Floats, tags: Floats, roots: Booleans, allowed: Boo
 
     Shape: labels [..., L], tags [..., K], roots [...], allowed [L, K] → scores [..., L], numbers of tags [..., L].
     """
-    fitting = np.where(allowed | roots[..., None, None], tags[..., None, :], -np.inf)
-    return labels + fitting.max(-1), fitting.argmax(-1)
+    rules, rule = np.unique(allowed, axis=0, return_inverse=True)  # Most labels share one.
+    fitting = np.where(rules | roots[..., None, None], tags[..., None, :], -np.inf)
+    return labels + fitting.max(-1)[..., rule], fitting.argmax(-1)[..., rule]
 
 
 def groups_of(labels: Sequence[str]) -> list[list[int]]:
-    """The labels, by number, of which a word's dependents may have one: its subjects, objects and indirect objects."""
-    found = [[at for at, label in enumerate(labels) if label.partition(":")[0] in names] for names in _ONCE]
+    """The labels, by number, of which a word's dependents may have one: subjects and objects.
+
+    A subject that is `:outer` may stand beside another.
+    """
+    parts = [label.partition(":") for label in labels]
+    found = [[at for at, (name, _, more) in enumerate(parts) if name in names and more != "outer"] for names in _ONCE]
     return [numbers for numbers in found if numbers]
 
 
@@ -100,7 +105,10 @@ def _once(scores: Floats, groups: Sequence[Sequence[int]]) -> Integers:
     free[:, [label for group in groups for label in group]] = -np.inf
     result: Integers = np.where(np.isfinite(free.max(-1, keepdims=True)), free, scores).argmax(-1)
     with np.errstate(invalid="ignore"):
-        gains = [np.nan_to_num(scores[:, group].max(-1) - free.max(-1), posinf=-np.inf) for group in groups]
+        gains = [
+            np.nan_to_num(scores[:, group].max(-1) - free.max(-1), nan=-np.inf, posinf=-np.inf, neginf=-np.inf)
+            for group in groups
+        ]
     candidates = [[None, *np.argsort(-gain, kind="stable")[: len(groups)].tolist()] for gain in gains]
     possible = [chosen for chosen in product(*candidates) if _distinct(chosen)]
     chosen = max(possible, key=lambda words: sum(gain[word] for gain, word in _pairs(gains, words)))

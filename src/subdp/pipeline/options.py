@@ -18,8 +18,11 @@ from subdp.support.files import Source, name_of
 from subdp.support.settings import LossesName, PresetName
 from subdp.support.values import Seed, check_fields, converted, read_toml
 
-# Two letters, so that no ending such as .txt or .tsv is taken for a language.
-_LANGUAGE = re.compile(r".*[-._]([a-z]{2})(?:\.(?:tsv|txt|conllu))?").fullmatch
+# Codes of two letters: the second of a file of pairs (en-de.tsv), and that of a file of its own (news.de, de.txt).
+_PAIRS, _FILE = (
+    re.compile(rf"{before}([a-z]{{2}})(?:\.(?:tsv|txt|conllu))?").fullmatch
+    for before in (r"(?:.*[-._])?[a-z]{2}-", r"(?:.*\.)?")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +123,10 @@ class RunOptions:
     def language(self) -> str | None:
         """The code of the target language, where the bitexts are named for it: `en-de.tsv`, or `en.txt,news.de`."""
         files = (self.files(number) for number in range(len(self.bitext)))
-        names = ["-".join(Path(file).name.removesuffix(".gz") for file in named if file) for named in files]
-        codes = {found[1] if (found := _LANGUAGE(name)) else None for name in names}
+        found = [
+            (_FILE if target else _PAIRS)(Path(target or pairs).name.removesuffix(".gz")) for pairs, target in files
+        ]
+        codes = {match[1] if match else None for match in found}
         return codes.pop() if len(codes) == 1 else None
 
     def parser_folder(self, number: int, output: Path) -> Path:

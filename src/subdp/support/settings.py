@@ -95,10 +95,11 @@ class LossConfig:
     """What receives the mass that went to NULL: nothing (paper), the source parser's own distribution on the target
     sentence, or a share of it according to how far it agrees with the projection."""
     mixing: Share = 0.5
-    """Share of the mass that did not go to NULL for which the same holds; 0 leaves projections as they are (paper)."""
+    """Share of the projected mass that the source parser's distribution replaces, at full trust in it; 0 leaves
+    projections as they are (paper)."""
     own_labels: tuple[Name, ...] = ("compound",)
-    """Labels whose projected mass goes to the source parser's own label distribution; none in the paper. This and
-    mixing have no effect if completion is none."""
+    """Labels, in full, whose projected mass goes to the source parser's own label distribution; none in the paper.
+    This and mixing have no effect if completion is none."""
 
     def __post_init__(self) -> None:
         check_fields(self)
