@@ -57,8 +57,8 @@ def train(
         Parser (a model folder, a name on the Hugging Face Hub, or en) to add the layers of --predict to, instead of
         training one; its trees stay as they are.
     predict
-        Layers to predict besides trees, separated by commas: upos, xpos, feats:Case, misc:NE …; none for trees alone. By
-        default upos, if the treebank has it.
+        Layers to predict besides trees, separated by commas: upos, xpos, feats:Case, misc:NE …; none for trees alone.
+        By default upos, if the treebank has it.
     preset
         Network sizes and training lengths: small for a laptop, paper for a GPU.
     config
