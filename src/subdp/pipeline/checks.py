@@ -1,8 +1,8 @@
 """What may be wrong with the data of a run, said with a scale and with what to do about it.
 
 `run` and `project` call this. Nothing is stopped or changed: every finding is a `Caution`, printed and, by `run`, kept
-in `report.json`. Its limit lies well between what was measured on clean and on spoiled text (docs/decisions.md). A sample
-of the pairs is looked at, whose vectors are computed anyway.
+in `report.json`. Its limit lies well between what was measured on clean and on spoiled text (docs/decisions.md). A
+sample of the pairs is looked at, whose vectors are computed anyway.
 """
 
 from __future__ import annotations
