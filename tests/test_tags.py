@@ -31,7 +31,7 @@ pytestmark = pytest.mark.trains
 SETTINGS = replace(
     Settings.resolve(),
     network=NetworkConfig(features=32, lstm=24, lstm_layers=2, arc=24, label=16, dropout=0.1),
-    train=TrainConfig(epochs=25, batch_words=100, lr=5e-3),
+    train=TrainConfig(epochs=40, batch_words=100, lr=5e-3),
     adapt=TrainConfig(epochs=15, batch_words=100, lr=5e-3),
 )
 TAGS = {"det": "DET", "nsubj": "NOUN", "obj": "NOUN", "root": "VERB", "advmod": "ADV", "punct": "PUNCT"}
@@ -84,7 +84,7 @@ def test_projection_carries_them_and_adapting_learns_them(source: Parser, silver
     before, after = (parser.evaluate(TARGET) for parser in (source, adapted))
     assert before.upos is not None
     assert after.upos is not None
-    assert after.upos > max(65, before.upos + 15)
+    assert after.upos > max(85, before.upos)
     assert after.layers["misc:NE"].accuracy > 85
 
 
@@ -134,15 +134,10 @@ def untagged_tree(sentence: Sentence) -> Sentence:
 
 
 def test_a_tag_that_the_input_has_stays_unless_it_is_to_be_retagged(source: Parser) -> None:
-    mixed = Sentence.of(["the", "dog", "sees", "a", "cat"], upos=["X", "_", "INTJ", "_", "_"])
-    (kept,), (new,), (plain,) = (
-        source.parse([mixed]),
-        source.parse([mixed], retag=True),
-        source.parse([untagged(mixed)]),
-    )
-    assert (kept.upos[0], kept.upos[2]) == ("X", "INTJ")
-    assert all(tag in TAGS.values() for tag in (kept.upos[1], *kept.upos[3:])), "the others are the parser's"
-    assert new.upos == plain.upos != mixed.upos
+    mixed = Sentence.of(["the", "dog", "sees", "a", "cat", "."], upos=["X", "_", "INTJ", "_", "_", "_"])
+    (kept,), (new,) = source.parse([mixed]), source.parse([mixed], retag=True)
+    assert kept.upos == ("X", "NOUN", "INTJ", "DET", "NOUN", "PUNCT")
+    assert new.upos == ("DET", "NOUN", "VERB", "DET", "NOUN", "PUNCT")
 
 
 def test_an_entity_that_the_input_has_stays_and_confidences_are_not_doubled(source: Parser) -> None:

@@ -8,8 +8,6 @@ from subdp.corpus.treebank import UNKNOWN, Sentence, read_conllu
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import Source, name_of
 
-_SHORT = 2  # Words: "Yes ." is in every treebank, and nothing is learnt by heart from it.
-
 
 def read_trees(files: Sequence[Source], held_out: Sequence[Source] = ()) -> list[Sentence]:
     """The trees of several CoNLL-U files to train on; heads may be missing (`_`), and such words add no loss.
@@ -21,7 +19,7 @@ def read_trees(files: Sequence[Source], held_out: Sequence[Source] = ()) -> list
     trees: list[Sentence] = []
     for file in files:
         found = list(read_conllu(file, any_roots=True))
-        both = [number for number, tree in enumerate(found) if len(tree) > _SHORT and tree.words in scored]
+        both = [number for number, tree in enumerate(found) if tree.words in scored]
         if both:
             name = found[both[0]].sent_id or f"sentence {both[0] + 1}"
             others = f" and {counted(len(both) - 1, 'other')} are" if len(both) > 1 else " is"
