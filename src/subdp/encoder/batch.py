@@ -23,11 +23,13 @@ UNTRAINED_WORDS = 1000
 class Batch:
     """Sentences as the network reads them: subword vectors, and where the first and the last of each word are.
 
+    Of embeddings alone, the mean of a word's subwords stands in the place of the first.
+
     The network mixes the layers of the K vectors first and then looks up two for each word, not the other way round:
     `mixed = weights @ vectors; words = cat(mixed[first], mixed[last])`.
 
-    *Shape:* `vectors` [K, layers, hidden] float16; `first`, `last` [sentences, longest] int64, padded with 0;
-    `lengths` [sentences] int64, in words.
+    *Shape:* `vectors` [K, layers, hidden], from a store in float16; `first`, `last` [sentences, longest] int64, padded
+    with 0 or any other number below K; `lengths` [sentences] int64, in words.
     """
 
     vectors: Tensor
@@ -63,12 +65,13 @@ def batches(lengths: Sequence[int], batch_words: int, seed: int) -> Iterator[lis
     A longer sentence is a batch of its own. Every example is in exactly one batch.
     """
     random = np.random.default_rng(seed)
-    order = np.argsort(np.asarray(lengths) + random.random(len(lengths)))
-    groups: list[list[int]] = [[]]
-    for index in order.tolist():
-        if groups[-1] and (len(groups[-1]) + 1) * lengths[index] > batch_words:
-            groups.append([])
-        groups[-1].append(index)
-    for number in random.permutation(len(groups)):
-        if groups[number]:
-            yield groups[number]
+    sizes = np.asarray(lengths, np.int64)
+    order = np.argsort(sizes + random.random(len(sizes)))
+    starts = [0]  # of the batches, in this order
+    for place, size in enumerate(sizes[order].tolist()):
+        if place > starts[-1] and (place - starts[-1] + 1) * size > batch_words:
+            starts.append(place)
+    ends = [*starts[1:], len(order)]
+    for number in random.permutation(len(starts)).tolist():
+        if starts[number] < ends[number]:
+            yield order[starts[number] : ends[number]].tolist()

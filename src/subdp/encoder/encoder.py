@@ -23,10 +23,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from subdp.encoder.batch import chunks
-from subdp.encoder.bert import load_bundled
-from subdp.encoder.bundled import FINGERPRINT, bundled_encoder
+from subdp.encoder.bundled.bert import load_bundled
+from subdp.encoder.bundled.convert import FINGERPRINT, bundled_encoder
 from subdp.encoder.device import find_device
 from subdp.encoder.pretrained import find_encoder, hash_folder, load_folder
 from subdp.encoder.threads import side_by_side
@@ -101,7 +102,7 @@ class Encoder:
 
     def __reduce__(self) -> Any:
         """Other processes load it from disk, which is faster than sending half a gigabyte of weights."""
-        return Encoder.load, (self.name, self.model.device, self.model.dtype)
+        return _load_same, (self.fingerprint, self.name, self.model.device, self.model.dtype)
 
     @classmethod
     def load(
@@ -209,6 +210,20 @@ class Encoder:
             kept.append(states[row, span.keep_start + move : span.keep_end + move])
         return torch.cat(kept), [sizes for _, sizes in split]
 
+    @torch.no_grad()
+    def embeddings(self, words: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """The mean of the embeddings of each word's subwords, and the last of them, without positions; no layer runs.
+
+        *Shape:* twice [words, hidden].
+        """
+        ((ids, sizes),) = self._tokenise([words])
+        lengths = torch.tensor(sizes, device=self.model.device)
+        vectors = self.model.get_input_embeddings()(torch.tensor(ids, device=self.model.device))
+        vectors = functional.layer_norm(vectors, (self.hidden,))
+        owners = torch.arange(len(words), device=lengths.device).repeat_interleave(lengths)
+        total = vectors.new_zeros(len(words), self.hidden).index_add_(0, owners, vectors)
+        return total / lengths[:, None], vectors[lengths.cumsum(0) - 1]
+
     @torch.inference_mode()
     def _states(self, rows: list[list[int]], layers: tuple[int, ...]) -> list[NDArray[Any]]:
         """The hidden states of the layers asked for. *Shape:* one [rows, longest row, hidden] for each layer."""
@@ -310,3 +325,13 @@ def special_ids(tokenizer: Any) -> tuple[list[int], list[int]]:
 def _ids(tokenizer: Any, text: str | list[str]) -> Any:
     """The subword ids of a text, or of each of many, without special ones."""
     return tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+
+
+def _load_same(fingerprint: str, *named: Any) -> Encoder:
+    """The encoder that another process had, which may run on another machine."""
+    encoder = Encoder.load(*named)
+    if encoder.fingerprint != fingerprint:
+        raise SubdpError(
+            "the encoder of this name on this machine is a different one", where=encoder.name, hint="copy the same one"
+        )
+    return encoder

@@ -33,6 +33,7 @@ from subdp.encoder.shards import KEY, Keys, Row, Shard, Shards, pack, write_shar
 from subdp.support.cache import cache_folder, keep_limit, mark_used
 from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
+from subdp.support.on_disk import Lines, Seen
 from subdp.support.progress import progress
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ class FeatureStore:
         they are the same to the last bit after an interruption, and in whichever process.
         """
         self._find_shards()
-        missing = self._missing(sentences)
+        # On disk, to be gone through twice: how many words there are says how long it will take.
+        missing = Lines.of(self._missing(sentences), lambda words: json.dumps(words).encode(), json.loads)
         if not missing:
             return 0
         self._prepare_folder()
@@ -104,20 +106,17 @@ class FeatureStore:
         self._write(batch, blake2b(b"".join(keys), digest_size=16).hexdigest())
         return sum(map(len, sentences))
 
-    def _missing(self, sentences: Iterable[Sequence[str]]) -> list[Sequence[str]]:
+    def _missing(self, sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
         """The sentences that are not in the store, or only in a damaged shard; each once, in order."""
-        stream = iter(sentences)
-        words, keys = list[Sequence[str]](), [_keys([])]
+        stream, seen = iter(sentences), Seen()
         while part := list(islice(stream, _LOOKED_UP)):
-            asked = _keys(part)
-            places = self._shards.find_sound(asked)
-            absent = places < 0
+            keys = _keys(part)
+            places = self._shards.find_sound(keys)
             for file in self._shards.files_of(places):
                 mark_used(file)
-            words += [sentence for sentence, gone in zip(part, absent.tolist(), strict=True) if gone]
-            keys.append(asked[absent])
-        _, first = np.unique(np.concatenate(keys), return_index=True)
-        return [words[index] for index in np.sort(first).tolist()]
+            for index in np.flatnonzero(places < 0).tolist():
+                if seen.add(keys[index]):
+                    yield part[index]
 
     def batch(self, sentences: Sequence[Sequence[str]]) -> Batch:
         """The features of sentences that have been added: one copy, no other work."""

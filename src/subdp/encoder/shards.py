@@ -48,7 +48,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shard:
-    """A shard as arrays on its memory-mapped file; `expected` is the checksum of its columns."""
+    """A shard as arrays on its memory-mapped file; `expected` is the checksum of its columns. Ends are in bytes."""
 
     file: Path
     columns: Sequence[Any]
@@ -62,8 +62,8 @@ class Shard:
     def row(self, row: int) -> tuple[NDArray[np.uint16], NDArray[np.float16]]:
         """The number of subwords of each word of a sentence, and its vectors, flat."""
         return (
-            self.sizes[self.size_ends[row] : self.size_ends[row + 1]],
-            self.vectors[self.vector_ends[row] : self.vector_ends[row + 1]],
+            self.sizes[self.size_ends[row] // 2 : self.size_ends[row + 1] // 2],
+            self.vectors[self.vector_ends[row] // 2 : self.vector_ends[row + 1] // 2],
         )
 
     def is_sound(self) -> bool:
@@ -87,16 +87,16 @@ class Shard:
                 expected,
                 np.frombuffer(columns[0].buffers()[1], KEY),
                 np.frombuffer(sizes, np.uint16),
-                np.frombuffer(size_ends, np.int64) // 2,
+                np.frombuffer(size_ends, np.int64),
                 np.frombuffer(vectors, np.float16),
-                np.frombuffer(vector_ends, np.int64) // 2,
+                np.frombuffer(vector_ends, np.int64),
             )
         except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError) as error:
             # With an errno the operating system refused to read; without one Arrow found the file invalid.
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             return None
-        return shard if shard.vector_ends[-1] == shard.sizes.sum(dtype=np.int64) * width else None
+        return shard if shard.vector_ends[-1] == 2 * shard.sizes.sum(dtype=np.int64) * width else None
 
 
 class Shards:

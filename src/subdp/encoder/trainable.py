@@ -1,16 +1,24 @@
-"""Batches straight from an encoder: a frozen one, for text that is parsed once, or one that is trained."""
+"""Batches straight from an encoder: a frozen one, for text that is parsed once, or its embeddings alone, or one that
+is trained.
+"""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from subdp.encoder.batch import Batch, Words
 from subdp.encoder.encoder import Encoder
+from subdp.support.errors import SubdpError
+
+EMBEDDINGS = (0,)
+"""The layers of a parser that reads embeddings alone; these are then without positions."""
 
 
 def encoder_batch(encoder: Encoder, layers: Sequence[int], sentences: Sequence[Words]) -> Batch:
@@ -19,6 +27,20 @@ def encoder_batch(encoder: Encoder, layers: Sequence[int], sentences: Sequence[W
     # In half precision, as features are stored: a sentence gets the same tree either way.
     vectors = torch.cat([torch.from_numpy(sentence.vectors).half() for sentence in encoded], dim=1)
     return _batch(vectors.transpose(0, 1), [sentence.last - sentence.first + 1 for sentence in encoded])
+
+
+def embeddings_batch(encoder: Encoder, sentences: Sequence[Words]) -> Batch:
+    """The vectors of words out of context, from the encoder's embeddings; each form is looked up once.
+
+    In the place of the first subword's vector is the mean of all of them (see docs/decisions.md).
+    """
+    numbers = {word: number for number, word in enumerate(dict.fromkeys(chain.from_iterable(sentences)))}
+    vectors = torch.cat(encoder.embeddings(list(numbers)))
+    lengths = np.array([len(words) for words in sentences])
+    first = np.zeros((len(sentences), max(lengths)), np.int64)
+    first[np.arange(max(lengths)) < lengths[:, None]] = [numbers[word] for words in sentences for word in words]
+    places = torch.from_numpy(first)
+    return Batch(vectors[:, None], places, places + len(numbers), torch.from_numpy(lengths))
 
 
 class TrainableEncoder(nn.Module):
@@ -31,6 +53,9 @@ class TrainableEncoder(nn.Module):
     def __init__(self, encoder: Encoder, layers: Sequence[int], trained: Sequence[int]):
         super().__init__()
         self.layers, self.trained = encoder.check_layers(layers), encoder.check_layers(trained)
+        if max(self.trained) > max(self.layers):
+            hint = f"the network reads layers up to {max(self.layers)}; name none above it"
+            raise SubdpError(f"layer {max(self.trained)} of the encoder cannot be trained", hint=hint)
         shared = {
             id(parameter): parameter
             for number, block in enumerate(encoder.blocks, 1)
@@ -50,10 +75,23 @@ class TrainableEncoder(nn.Module):
         twin.load_state_dict(self.state_dict())
         return twin
 
+    def __reduce__(self) -> Any:
+        """Other processes load the encoder from disk, and are sent only what is trained of it."""
+        trainable = any(parameter.requires_grad for parameter in self.parameters())
+        return _rebuilt, (self._own[0], self.layers, self.trained, self.state_dict(), trainable)
+
     def forward(self, sentences: Sequence[Words]) -> Batch:
         """The vectors of sentences, as the network reads them."""
         vectors, sizes = self._own[0].tensors(sentences, self.layers)
         return _batch(vectors, sizes)
+
+
+def _rebuilt(
+    encoder: Encoder, layers: Sequence[int], trained: Sequence[int], state: Mapping[str, Tensor], trainable: bool
+) -> TrainableEncoder:
+    twin = TrainableEncoder(encoder, layers, trained)
+    twin.load_state_dict(state)
+    return twin.requires_grad_(trainable)
 
 
 def _batch(vectors: Tensor, sizes: Sequence[Any]) -> Batch:
@@ -73,6 +111,12 @@ def _batch(vectors: Tensor, sizes: Sequence[Any]) -> Batch:
     return Batch(vectors, first, last, lengths)
 
 
-def trained_layers(state: Mapping[str, Tensor]) -> tuple[int, ...]:
-    """The layers that a state of `TrainableEncoder` holds, from the names of its tensors."""
-    return tuple(sorted({int(name.split(".")[1]) for name in state}))
+def with_trained_layers(
+    encoder: Encoder, layers: Sequence[int], state: Mapping[str, Tensor]
+) -> TrainableEncoder | None:
+    """The encoder with the trained layers of a stored state, whose tensors' names tell which; none if it is empty."""
+    if not state:
+        return None
+    trained = TrainableEncoder(encoder, layers, sorted({int(name.split(".")[1]) for name in state}))
+    trained.load_state_dict(dict(state))
+    return trained

