@@ -7,6 +7,8 @@ import io
 import json
 import os
 import sys
+import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 from unicodedata import normalize
@@ -15,7 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subdp.corpus.bitext import SIZES, Bitext, Pair, Report, read_bitext
+from subdp.corpus.bitext import SIZES, Bitext, Pair, read_bitext
+from subdp.corpus.bitext_report import Report
 from subdp.corpus.filters import LANGUAGE_TOKENS, Filters
 from subdp.support.errors import SubdpError
 
@@ -269,6 +272,30 @@ def test_cleaning_accounts_for_every_pair_and_is_done_once(pairs: list[Pair], la
     assert cleaned.clean(language).pairs == cleaned.pairs
 
 
+@given(st.lists(st.builds(Pair, words, words), max_size=30), st.sampled_from([None, "de"]))
+def test_cleaning_on_disk_is_the_same_as_in_memory(pairs: list[Pair], language: str | None) -> None:
+    kept: dict[tuple[tuple[str, ...], tuple[str, ...]], Pair] = {}
+    for one in pairs:
+        verdict = Filters().judge(one.source, one.target, language)
+        if not isinstance(verdict, str):
+            kept.setdefault((one.source, verdict), replace(one, target=verdict))
+    assert Bitext.of(pairs).clean(language).pairs == tuple(kept.values())
+
+
+def test_a_bitext_is_not_held_in_memory(tmp_path: Path) -> None:
+    def peak(count: int) -> int:
+        sides = ([" ".join(f"{word}{n + k}" for k in range(25)) for word in ("word", "Wort")] for n in range(count))
+        path = saved(tmp_path, f"{count}.tsv", "".join(f"{source}\t{target}\n" for source, target in sides))
+        tracemalloc.start()
+        read_bitext(path, tokenized=True).clean().sample(count // 2, seed=1)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    numbered(3).clean().sample(2, seed=1)  # What is imported on the way does not count.
+    assert peak(2000) - peak(500) < 1500 * 100, "the words of a pair alone take more than that"
+
+
 # Bitext as a value
 
 
@@ -314,7 +341,7 @@ def test_concatenation_adds_pairs_and_reports() -> None:
     first = Bitext((pair("a", "b"),), "one", Report(3, {"copy": 2}))
     second = Bitext((pair("c", "d"),), "two", Report(3, {"copy": 1, "too long": 1}, {"token": 1}))
     both = first + second
-    assert both.pairs == first.pairs + second.pairs
+    assert both.pairs == (*first, *second)
     assert both.where == "one + two"
     assert both.report == Report(6, {"copy": 3, "too long": 1}, {"token": 1})
 

@@ -16,7 +16,7 @@ from threading import Thread
 import pytest
 
 from subdp.corpus.treebank import Sentence, read_conllu, write_conllu
-from subdp.download import treebanks as data
+from subdp.download import web
 from subdp.download.treebanks import FetchedTreebank, fetch_treebanks
 from subdp.support.errors import SubdpError
 from tests.cli.test_cli import run
@@ -182,7 +182,7 @@ def test_a_download_that_ends_early_at_the_end_of_a_sentence_is_told(url: str, t
 
 
 def test_a_busy_server_a_slow_one_and_none_are_told(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "_SECONDS", 0.2)
+    monkeypatch.setattr(web, "SECONDS", 0.2)
     with pytest.raises(SubdpError, match="the server answered 503 Service Unavailable"):
         fetch(tmp_path, "en_busy", url=url)
     with pytest.raises(SubdpError, match=r"cannot be downloaded: timed out .*--from DIR"):

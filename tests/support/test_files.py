@@ -81,3 +81,11 @@ def test_lines_are_the_same_from_a_path_and_from_open_files(tmp_path: Path) -> N
     (tmp_path / "text").write_bytes(b"caf\xe9\n")
     with (tmp_path / "text").open(encoding="utf-8") as text, pytest.raises(SubdpError, match="text: not UTF-8"):
         list(read_lines(text))
+
+
+def test_iconv_is_advised_for_text_in_another_encoding_but_not_for_what_is_no_text(tmp_path: Path) -> None:
+    file = tmp_path / "file.txt"
+    for content, advice in ((b"caf\xe9\tau lait\n", "iconv"), (b"\x02\xe9\x17\xdd\n", "not a text file")):
+        file.write_bytes(content)
+        with pytest.raises(SubdpError, match=rf"file.txt:1: byte 0xe9 is not UTF-8 \(.*{advice}"):
+            list(read_lines(file))

@@ -15,12 +15,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from subdp.cli.main import app
 from subdp.corpus.bitext import read_bitext
 from subdp.corpus.treebank import Sentence, write_conllu
 from subdp.support.errors import SubdpError
-from subdp.translation.languages import find_language, model_languages, spellings
+from subdp.support.languages import find_language, model_languages, spellings
 from subdp.translation.translate import Apertium, Command, find_translator, translate
+from tests.cli.test_cli import run
 from tests.support.test_plugins import install
 from tests.tiny import CHARACTERS, SPECIAL
 
@@ -47,14 +47,6 @@ class Upper:
             raise KeyboardInterrupt
         self.seen += sentences
         return [sentence.upper() for sentence in sentences]
-
-
-def run(*words: str | Path) -> int:
-    try:
-        app.meta([str(word) for word in words])
-    except SystemExit as exit_:
-        return int(exit_.code or 0)
-    return 0
 
 
 @pytest.fixture
@@ -100,7 +92,7 @@ def test_a_killed_translation_goes_on_after_the_last_batch(text: Path, tmp_path:
 def test_ctrl_c_says_that_it_can_be_gone_on_with(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("subdp.cli.translation.find_translator", lambda *_, **__: Upper(breaks_at="three"))
+    monkeypatch.setattr("subdp.cli.bitexts.find_translator", lambda *_, **__: Upper(breaks_at="three"))
     call = ("translate", text, "-o", tmp_path / "out.tsv", "--to", "xx", "--translator", "upper", "--batch", 1)
     assert run(*map(str, call)) == 130
     said = capsys.readouterr().err.splitlines()

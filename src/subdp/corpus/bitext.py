@@ -3,7 +3,8 @@
     bitext = read_bitext("en-de.tsv").clean(language="de")
     print(bitext.report)
 
-Pairs that are left out are counted in the `report`; none is dropped silently. Imports no torch and no numpy.
+Pairs that are left out are counted in the `report`; none is dropped silently. What is read, cleaned or sampled is kept
+in a temporary file, not in memory (`support/on_disk.py`). Imports no torch, and numpy only to sample.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import hashlib
 import json
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from os import fspath
-from sys import intern
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
+from subdp.corpus.bitext_report import Report
 from subdp.corpus.bitext_rows import Format, Path, Row, are_conllu, choose_tokenizers, rows_of
 from subdp.corpus.filters import Filters
 from subdp.corpus.tokenizers import AUTO, Tokenizer, peeked
@@ -25,6 +27,11 @@ from subdp.corpus.treebank import read_conllu
 from subdp.corpus.words import words_function
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import name_of
+from subdp.support.on_disk import Lines, Seen
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SIZES = tuple(50 * 2**k for k in range(10))
 """The paper's numbers of pairs for learning curves: 50, 100, … 25,600."""
@@ -52,47 +59,20 @@ class Pair:
                 raise SubdpError(f"the {side} of a pair has no words or an empty word", where=self.id)
             if not all(isinstance(word, str) for word in words):
                 raise TypeError(f"the {side} of a pair has a word that is not a string")
-            # One object for all occurrences of a word: a large bitext then takes a fifth of the memory.
-            object.__setattr__(self, side, tuple(intern(str(word)) for word in words))
+            object.__setattr__(self, side, tuple(map(str, words)))
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What happened to the pairs that were read: how many were dropped or changed, by reason."""
-
-    read: int
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    changed: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def kept(self) -> int:
-        """The pairs that are left."""
-        return self.read - sum(self.dropped.values())
-
-    def __add__(self, other: Report) -> Report:
-        dropped, changed = Counter(self.dropped), Counter(self.changed)
-        dropped.update(other.dropped)
-        changed.update(other.changed)
-        return Report(self.read + other.read, dict(dropped), dict(changed))
-
-    def as_dict(self) -> dict[str, object]:
-        """The report as JSON can hold it."""
-        return {
-            "read": self.read,
-            "dropped": dict(self.dropped),
-            "changed": dict(self.changed),
-            "kept": self.kept,
-        }
-
-    def __str__(self) -> str:
-        rows = [("read", self.read), *((f"- {reason}", count) for reason, count in self.dropped.items())]
-        rows += [("kept", self.kept), *((f"* {what}", count) for what, count in self.changed.items())]
-        width = max(len(name) for name, _ in rows)
-        lines = [f"{name:<{width}} {count:>9,} {count / max(self.read, 1):>7.1%}" for name, count in rows]
-        return "\n".join(lines)
+def pair_as_line(pair: Pair) -> bytes:
+    """A pair as a line of JSON, which `pair_of_line` reads."""
+    return json.dumps({"source": pair.source, "target": pair.target, "id": pair.id, "line": pair.line}).encode()
 
 
-@dataclass(frozen=True, slots=True)
+def pair_of_line(line: bytes) -> Pair:
+    """The pair that a line of JSON holds."""
+    return Pair(**json.loads(line))
+
+
+@dataclass(frozen=True)
 class Bitext(Sequence[Pair]):
     """Pairs in order, where they came from, and the report of what was left out.
 
@@ -100,7 +80,7 @@ class Bitext(Sequence[Pair]):
     that is made from it needs it too.
     """
 
-    pairs: tuple[Pair, ...]
+    pairs: Sequence[Pair]
     where: str
     report: Report
     tokenizer: str | None = None
@@ -122,16 +102,20 @@ class Bitext(Sequence[Pair]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Pair, ...]: ...
     def __getitem__(self, index: int | slice) -> Pair | tuple[Pair, ...]:
-        return self.pairs[index]
+        return tuple(self.pairs[index]) if isinstance(index, slice) else self.pairs[index]
 
     def __iter__(self) -> Iterator[Pair]:
         return iter(self.pairs)
 
     def __add__(self, other: Bitext) -> Bitext:
         # Line numbers of two files would be taken for those of one.
-        pairs = tuple(replace(pair, line=None) for pair in self.pairs + other.pairs)
-        tokenizer = self.tokenizer or other.tokenizer
-        return Bitext(pairs, f"{self.where} + {other.where}", self.report + other.report, tokenizer)
+        pairs = (replace(pair, line=None) for pairs in (self, other) for pair in pairs)
+        where, tokenizer = f"{self.where} + {other.where}", self.tokenizer or other.tokenizer
+        return Bitext(_stored(pairs), where, self.report + other.report, tokenizer)
+
+    def with_pairs(self, pairs: Iterable[Pair], *, report: Report | None = None) -> Bitext:
+        """The same bitext with other pairs, given as a stream; as many, unless there is a report of those left out."""
+        return replace(self, pairs=_stored(pairs), report=self.report + (report or Report(0)))
 
     @property
     def lines(self) -> int:
@@ -141,9 +125,13 @@ class Bitext(Sequence[Pair]):
     @property
     def words(self) -> tuple[int, int]:
         """The number of words on the source and on the target side."""
-        return sum(len(pair.source) for pair in self), sum(len(pair.target) for pair in self)
+        source = target = 0
+        for pair in self:
+            source += len(pair.source)
+            target += len(pair.target)
+        return source, target
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """The sha256 of all words in order: the same for the same words, wherever they were read from."""
         digest = hashlib.sha256()
@@ -156,21 +144,25 @@ class Bitext(Sequence[Pair]):
 
         `language` is the target's (`de`), needed only if translations by CRISS or mBART still contain language tokens.
         """
-        kept: dict[tuple[tuple[str, ...], tuple[str, ...]], Pair] = {}
         dropped: Counter[str] = Counter()
-        stripped = 0
-        for pair in self:
-            verdict = filters.judge(pair.source, pair.target, language)
-            if isinstance(verdict, str):
-                dropped[verdict] += 1
-            elif (pair.source, verdict) in kept:
-                dropped["duplicate"] += 1
-            else:
-                same = verdict == pair.target
-                kept[pair.source, verdict] = pair if same else replace(pair, target=verdict)
-                stripped += not same
-        changed = {"language token taken out": stripped} if stripped else {}
-        return replace(self, pairs=tuple(kept.values()), report=self.report + Report(0, dropped, changed))
+        changed: Counter[str] = Counter()
+
+        def kept() -> Iterator[Pair]:
+            seen = Seen()
+            for pair in self:
+                verdict = filters.judge(pair.source, pair.target, language)
+                if isinstance(verdict, str):
+                    dropped[verdict] += 1
+                elif not seen.add(json.dumps([pair.source, verdict]).encode()):
+                    dropped["duplicate"] += 1
+                elif verdict == pair.target:
+                    yield pair
+                else:
+                    changed["language token taken out"] += 1
+                    yield replace(pair, target=verdict)
+
+        pairs = _stored(kept())
+        return replace(self, pairs=pairs, report=self.report + Report(0, dropped, changed))
 
     def sample(self, count: int, seed: int) -> Bitext:
         """`count` pairs drawn at random, in their order; for one seed a larger sample holds every smaller one."""
@@ -178,21 +170,25 @@ class Bitext(Sequence[Pair]):
             raise SubdpError(
                 f"a sample of {count} from {counted(len(self), 'pair')}", where=self.where, hint="take a smaller sample"
             )
-        return self._part(self.drawn(seed)[:count], "not in the sample")
+        left_out = {"not in the sample": len(self) - count} if count < len(self) else {}
+        indices = self.drawn(seed)[:count]
+        indices.sort()
+        return self.with_pairs((self.pairs[index] for index in indices), report=Report(0, left_out))
 
-    def drawn(self, seed: int) -> list[int]:
+    def drawn(self, seed: int) -> NDArray[np.int64]:
         """All indices in a random order: the first n of them are the sample of n pairs.
 
         `random()` is the one method that Python promises never to change.
         """
-        draw = random.Random(seed).random
-        keys = [draw() for _ in self.pairs]
-        return sorted(range(len(self)), key=keys.__getitem__)
+        import numpy as np
 
-    def _part(self, indices: list[int], reason: str) -> Bitext:
-        left_out = {reason: len(self) - len(indices)} if len(indices) < len(self) else {}
-        pairs = tuple(self.pairs[i] for i in sorted(indices))
-        return replace(self, pairs=pairs, report=self.report + Report(0, left_out))
+        draw = random.Random(seed).random
+        keys = np.fromiter((draw() for _ in range(len(self))), np.float64, len(self))
+        return np.argsort(keys, kind="stable")
+
+
+def _stored(pairs: Iterable[Pair]) -> Lines[Pair]:
+    return Lines.of(pairs, pair_as_line, pair_of_line)
 
 
 def read_bitext(
@@ -251,17 +247,20 @@ def _tokenized(
 ) -> Bitext:
     """Tokenise both sides."""
     source_words, target_words = map(words_function, tokenizers)
-    pairs: list[Pair] = []
-    for line, source, target in rows:
-        left, right = source_words(source), target_words(target)
-        if left and right:
-            pairs.append(Pair(left, right, str(line), line))
-        else:
-            dropped["empty side"] += 1
-    read = len(pairs) + dropped.total()
+
+    def pairs() -> Iterator[Pair]:
+        for line, source, target in rows:
+            left, right = source_words(source), target_words(target)
+            if left and right:
+                yield Pair(left, right, str(line), line)
+            else:
+                dropped["empty side"] += 1
+
+    stored = _stored(pairs())
+    read = len(stored) + dropped.total()
     if not read:
         raise SubdpError("no lines", where=where, hint="the file is empty")
-    return Bitext(tuple(pairs), where, Report(read, dropped))
+    return Bitext(stored, where, Report(read, dropped))
 
 
 def _read_conllu(source: Path, target: Path) -> Bitext:

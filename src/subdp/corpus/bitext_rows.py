@@ -1,4 +1,4 @@
-"""The lines of a bitext's files as rows of text: tables with a tab, WikiMatrix with a score, two files side by side.
+"""The lines of a bitext's files as rows of text: tables with a tab, WikiMatrix with a score, two parallel files.
 
 Every error names file and line. `bitext` and `annotate` call this; it imports tokenizers, errors and files.
 """
@@ -28,6 +28,10 @@ WIKIMATRIX_THRESHOLD = 1.04
 """The margin score from which WikiMatrix's authors recommend using a pair."""
 
 _TABLE = "a line is source TAB target, or score TAB source TAB target"
+
+
+class NoTabError(SubdpError):
+    """A line of text where a pair was expected."""
 
 
 def are_conllu(paths: Iterable[Path]) -> bool:
@@ -67,8 +71,9 @@ def table_rows(path: Path, format: Format, threshold: float | None, dropped: Cou
                 raise SubdpError("a threshold is given, but the line has no score", where=name, line=line, hint=_TABLE)
         wanted = 3 if format == "wikimatrix" else 2
         if len(cells) != wanted:
-            reason = "no tab in the line" if len(cells) == 1 else f"{len(cells)} columns instead of {wanted}"
-            raise SubdpError(reason, where=name, line=line, hint=_TABLE)
+            if len(cells) == 1:
+                raise NoTabError("no tab in the line", where=name, line=line, hint=_TABLE)
+            raise SubdpError(f"{len(cells)} columns instead of {wanted}", where=name, line=line, hint=_TABLE)
         if format == "wikimatrix":
             first = cells.pop(0)
             score = _number(first)

@@ -14,17 +14,14 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any
-from urllib.error import HTTPError, URLError
-from urllib.request import urlopen
 
 from subdp.corpus.treebank import read_conllu
 from subdp.download.ud_names import PARTS, UD_URL, TreebankName, find_treebank
+from subdp.download.web import check_url, download, pour
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import open_output, open_text_output
-from subdp.support.progress import progress
 
 PAPER_RELEASE = "2.2"
 """The release that the paper uses."""
@@ -32,8 +29,7 @@ PAPER_RELEASE = "2.2"
 SPLITS = ("train", "dev", "test")
 LICENCE, RELEASE = "LICENSE.txt", "RELEASE.txt"
 
-_SECONDS = 30.0  # without a byte from the server before giving up
-_CHUNK = 1 << 16
+_OR_COPY = "try again, or use --from DIR to copy from a folder that holds UD_* folders"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +74,11 @@ def fetch_treebanks(
         raise SubdpError(f"{release!r} is not a release", hint="releases look like 2.2 or 2.15")
     if source is not None and not source.is_dir():
         raise SubdpError("no such folder", where=str(source), hint="give the folder that holds the UD_* folders")
-    if not url.startswith(("http://", "https://")):
-        raise SubdpError(f"{url!r} is not a URL", hint="URLs start with https://; use --from for a folder")
+    url = check_url(url, "URLs start with https://; use --from for a folder")
     treebanks = dict.fromkeys(map(find_treebank, names))
     if source is None:
         tag = release or PAPER_RELEASE
-        origins = [_Origin(f"{url.rstrip('/')}/{treebank.folder}/r{tag}", tag) for treebank in treebanks]
+        origins = [_Origin(f"{url}/{treebank.folder}/r{tag}", tag) for treebank in treebanks]
     else:
         origins = [_folder_origin(source / treebank.folder, release) for treebank in treebanks]
     return (
@@ -102,11 +97,11 @@ class _Origin:
         """Copy a file; False if there is none."""
         place = f"{self.place}/{file}"
         if "://" in place:  # no path has that
-            return _download(place, to)
+            return download(place, to, hint=_OR_COPY)
         path = Path(place)
         if path.is_file():
             with path.open("rb") as stream:
-                _pour(stream, to, path.stat().st_size, place)
+                pour(stream, to, path.stat().st_size, place)
         return path.is_file()
 
 
@@ -115,37 +110,6 @@ def _folder_origin(folder: Path, release: str | None) -> _Origin:
     if noted is not None and release not in (None, noted):
         raise SubdpError(f"this is release {noted}, not {release}", where=str(folder), hint="leave out --release")
     return _Origin(str(folder), release or noted)
-
-
-def _download(place: str, to: IO[bytes]) -> bool:
-    """Download a file; False if the server has none. Any other failure is an error."""
-    try:
-        with urlopen(place, timeout=_SECONDS) as answer:
-            _pour(answer, to, answer.length, place)
-        return True
-    except HTTPError as error:
-        with error:
-            if error.code == 404:
-                return False
-            reason = f"the server answered {error.code} {error.reason}"
-        raise SubdpError(reason, where=place, hint="try again later") from None
-    except (OSError, HTTPException) as error:
-        cause = error.reason if isinstance(error, URLError) else error
-        reason = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
-        hint = "try again, or use --from DIR to copy from a folder that holds UD_* folders"
-        raise SubdpError(f"cannot be downloaded: {reason}", where=place, hint=hint) from None
-
-
-def _pour(stream: Any, to: IO[bytes], size: int | None, place: str) -> None:
-    """Copy a stream with a progress bar; `size` is None if unknown."""
-    done = 0
-    with progress(place.rpartition("/")[2], None if size is None else size // 1000, "kB") as advance:
-        while chunk := stream.read(_CHUNK):
-            to.write(chunk)
-            done += len(chunk)
-            advance(len(chunk) / 1000)
-    if size is not None and done != size:
-        raise SubdpError(f"only {done:,} of {size:,} bytes arrived", where=place, hint="try again")
 
 
 def _fetch(origin: _Origin, treebank: TreebankName, folder: Path) -> FetchedTreebank:

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import sys
 import uuid
 import zlib
@@ -50,6 +51,13 @@ def open_input(source: Source) -> contextlib.AbstractContextManager[IO[Any]]:
         raise SubdpError("this is a folder, not a file", where=name_of(source), hint="name a file in it") from None
     except OSError as error:
         raise SubdpError(f"cannot be opened: {error.strerror}", where=name_of(source)) from None
+
+
+def check_input(source: Source) -> None:
+    """Raise unless a path can be opened: before a parser is loaded, which takes longer."""
+    if isinstance(source, str | os.PathLike) and os.fspath(source) != "-":
+        with open_input(source):
+            pass
 
 
 class _Opened(contextlib.AbstractContextManager[IO[Any]]):
@@ -95,16 +103,17 @@ def decode(data: bytes, name: str, line: int) -> str:
                 raise SubdpError(reason, where=name, hint=hint)
     if (zero := data.find(b"\0")) >= 0:
         place = line + data.count(b"\n", 0, zero)
-        raise SubdpError("a NUL byte", where=name, line=place, hint="this is not a text file in UTF-8")
+        raise SubdpError("a NUL byte", where=name, line=place, hint=_NOT_TEXT)
     try:
         return data.decode()
     except UnicodeDecodeError as error:
         place = line + data.count(b"\n", 0, error.start)
-        raise SubdpError(
-            f"byte 0x{data[error.start]:02x} is not UTF-8", where=name, line=place, hint=_NOT_UTF8
-        ) from None
+        hint = _NOT_TEXT if _CONTROL(data) else _NOT_UTF8
+        raise SubdpError(f"byte 0x{data[error.start]:02x} is not UTF-8", where=name, line=place, hint=hint) from None
 
 
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]").search  # which text in no encoding of one byte has
+_NOT_TEXT = "this is not a text file in UTF-8"
 _NOT_UTF8 = "convert the file, for example with iconv -f LATIN1 -t UTF-8"
 _SAVE_AS_TEXT = "open it in the program that made it and save it as plain text (UTF-8)"
 _OTHER_KINDS = {
@@ -174,12 +183,12 @@ def write_json(path: Path, value: Any) -> None:
         output.write((json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode())
 
 
-def file_hash(path: str | Path) -> str:
+def file_hash(source: Source) -> str:
     """The sha256 of a file's content, unpacked if it is a `.gz`."""
     digest = hashlib.sha256()
-    with open_input(path) as stream:
+    with open_input(source) as stream:
         while block := stream.read(1 << 22):
-            digest.update(block)
+            digest.update(block.encode() if isinstance(block, str) else block)
     return digest.hexdigest()
 
 

@@ -16,7 +16,7 @@ from subdp.encoder.device import find_device
 from subdp.encoder.encoder import special_ids
 from subdp.encoder.pretrained import find_folder, silence
 from subdp.support.errors import SubdpError, counted
-from subdp.translation.languages import find_language, model_languages, spellings
+from subdp.support.languages import find_language, model_languages, spellings
 
 _KINDS = ("mbart", "m2m_100", "nllb-moe", "marian")
 _SUBWORDS = {"cpu": 1024, "cuda": 8192}  # Source subwords in a batch, padding included.

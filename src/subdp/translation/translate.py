@@ -23,9 +23,9 @@ from typing import Protocol
 from subdp.corpus.treebank import read_conllu
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import name_of, open_text_output, read_lines
+from subdp.support.languages import spellings
 from subdp.support.plugins import make
 from subdp.support.progress import progress
-from subdp.translation.languages import spellings
 
 BUILT_IN = ("apertium", "transformers:NAME", "command:…")
 BATCH = 200

@@ -1,0 +1,67 @@
+"""A sequence and a set on disk behave as those in memory do."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from subdp.support.on_disk import Lines, Seen
+
+ITEMS = st.lists(st.lists(st.text(st.characters(codec=None), max_size=5), max_size=4), max_size=12)
+
+
+def stored(items: list[list[str]]) -> Lines[list[str]]:
+    return Lines.of(items, lambda item: json.dumps(item).encode(), json.loads)
+
+
+@given(ITEMS, st.integers(-15, 15), st.integers(-15, 15))
+def test_lines_are_a_sequence_of_what_was_stored(items: list[list[str]], start: int, stop: int) -> None:
+    lines = stored(items)
+    assert list(lines) == items
+    assert len(lines) == len(items)
+    assert lines[start:stop] == tuple(items[start:stop])
+    assert lines == tuple(items)
+    assert lines != [*items, ["another"]]
+    if -len(items) <= start < len(items):
+        assert lines[start] == items[start]
+    else:
+        with pytest.raises(IndexError):
+            lines[start]
+
+
+def test_lines_of_a_file_are_read_where_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "numbers.jsonl"
+    path.write_bytes(b"[1]\n[2]\n[3]")
+    assert list(Lines.read(path, json.loads)) == [[1], [2], [3]]
+
+
+def test_another_process_gets_the_items() -> None:
+    assert pickle.loads(pickle.dumps(stored([["a"], ["b"]]))) == (["a"], ["b"])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_told_with_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path("/dev/full").open("wb", buffering=0) as full:
+        monkeypatch.setattr(tempfile, "TemporaryFile", lambda: full)
+        with pytest.raises(OSError, match="No space left") as caught:
+            stored([["a"]])
+    assert caught.value.filename == tempfile.gettempdir()
+
+
+@given(st.lists(st.binary(max_size=3), max_size=50))
+def test_a_key_is_new_once(keys: list[bytes]) -> None:
+    seen = Seen()
+    assert [key for key in keys if seen.add(key)] == list(dict.fromkeys(keys))
+
+
+def test_more_keys_than_fit_into_the_cache_are_remembered() -> None:
+    seen = Seen()
+    seen._database.execute("PRAGMA cache_size = 10")  # pages
+    assert all(seen.add(b"%d" % number) for number in range(5000))
+    assert not any(seen.add(b"%d" % number) for number in range(5000))
