@@ -158,7 +158,11 @@ def test_a_run_says_them_and_keeps_them(data: Path, source: Path) -> None:
 
 
 @pytest.mark.trains
-def test_project_says_them_too(data: Path, source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_project_says_and_keeps_them_too(data: Path, source: Path, capsys: pytest.CaptureFixture[str]) -> None:
     call = ["project", "--bitext", data / "pairs.tsv", "--parser", source, "--tokenized", "-o", data / "silver"]
     assert command(*call) == 0
-    assert "warning: only" in capsys.readouterr().err
+    assert "warning: only" in (said := capsys.readouterr().err)
+    report = json.loads((data / "silver" / "report.json").read_text())
+    assert {"pairs"} <= {one["kind"] for one in report["warnings"]}
+    assert all(one["text"] in said for one in report["warnings"])
+    assert report["projection"]["pairs"] == report["filters"]["kept"]

@@ -40,7 +40,7 @@ def test_it_tells_every_step_and_shows_all_results(language: Language, source: P
     for _ in range(2):
         quickstart(language, tmp_path / "out", said.append, given.append, source_parser=source, settings=SETTINGS)
     text = "\n".join(said)
-    for step in ("[1/7] clean", "[2/7] encode", "[3/7] project", "[5/7] adapt", "[6/7] evaluate", "[7/7] hard"):
+    for step in ("[1/8] clean", "[2/8] encode", "[3/8] project", "[5/8] adapt", "[7/8] evaluate", "[8/8] hard"):
         assert text.count(step) == 1, "once: the second time all is done"
     assert "120 pairs read, 120 kept" in text
     results = "\n".join(given[: len(given) // 2])

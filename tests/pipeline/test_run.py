@@ -42,7 +42,7 @@ SETTINGS = replace(
     train=TrainConfig(epochs=8, batch_words=100, lr=1e-2),
     adapt=TrainConfig(epochs=3, batch_words=100, lr=5e-3),
 )
-STAGES = ["clean", "encode", "project", "report", "adapt", "evaluate"]
+STAGES = ["clean", "encode", "project", "report", "adapt", "finish", "evaluate"]
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ class TestResults:
         said = capsys.readouterr()
         assert said.out.split()[:2] == ["UAS", "LAS"]
         assert [line[:7] for line in said.out.splitlines()[1:]] == ["direct ", "SubDP  ", "direct ", "SubDP, "]
-        assert "[1/6] clean: read pairs.tsv" in said.err
+        assert "[1/7] clean: read pairs.tsv" in said.err
         scores = json.loads((data / "out" / "scores.json").read_text())
         assert scores["direct"].keys() >= {"uas", "las"} <= scores["subdp"].keys()
         assert scores["dev"] == {name: scores[name] for name in ("direct", "subdp")}
@@ -159,7 +159,7 @@ class TestResults:
     def test_a_treebank_trains_the_source_parser_first(self, data: Path, tiny_folder: Path) -> None:
         write_conllu((tree for tree, _, _ in toy_pairs(10)), data / "source.conllu")
         run = make(data, data, source_parser=(), treebank=str(data / "source.conllu"), encoder=str(tiny_folder))
-        assert run.perform(silent) == 7
+        assert run.perform(silent) == 8
         assert Parser.load(data / "out" / "source-parser").about["trained_on"]["sentences"] == 10
         other = make(
             data, data, source_parser=(), treebank=str(data / "source.conllu"), encoder=str(tiny_folder), seed=2
@@ -177,7 +177,8 @@ class TestResults:
         joined = make(data, source, settings=short, source_parser=parsers, bitext=bitexts)
         assert states(joined) == {
             "clean": "done", "clean-2": "new", "encode": "done", "encode-2": "new", "project": "done",
-            "project-2": "new", "report": "changed", "adapt": "changed", "evaluate": "changed",
+            "project-2": "new", "report": "changed", "adapt": "changed", "finish": "changed",
+            "evaluate": "changed",
         }  # fmt: skip
         joined.perform(silent)
         parser = Parser.load(data / "out" / "parser")
@@ -320,11 +321,14 @@ class TestRedoing:
         assert changed() == []
         assert changed(test=None) == []
         assert changed(dev=str(data / "test.conllu")) == ["evaluate"]
-        assert changed(seed=2) == ["adapt", "evaluate"]
-        assert changed(replace(SETTINGS, adapt=TrainConfig(epochs=4))) == ["adapt", "evaluate"]
-        assert changed(replace(SETTINGS, train=TrainConfig(epochs=4))) == []
-        assert changed(aligner="itermax") == ["project", "report", "adapt", "evaluate"]
-        assert changed(one_to_one=True) == ["project", "report", "adapt", "evaluate"]
+        assert changed(seed=2) == ["adapt", "finish", "evaluate"]
+        assert changed(replace(SETTINGS, adapt=TrainConfig(epochs=4))) == ["adapt", "finish", "evaluate"]
+        assert changed(replace(SETTINGS, train=TrainConfig(epochs=4), tune=TrainConfig(epochs=4))) == []
+        assert changed(trees=(str(data / "test.conllu"),), test=None) == ["finish"]
+        means = replace(SETTINGS, losses=replace(SETTINGS.losses, many_to_one="mean"))
+        assert changed(means) == ["report", "adapt", "finish", "evaluate"]
+        assert changed(aligner="itermax") == ["project", "report", "adapt", "finish", "evaluate"]
+        assert changed(one_to_one=True) == ["project", "report", "adapt", "finish", "evaluate"]
         (data / "pairs.tsv").write_text((data / "pairs.tsv").read_text() + "the dog\tla hundo\n")
         assert changed() == STAGES
 
@@ -332,9 +336,29 @@ class TestRedoing:
         make(data, source).perform(silent)
         run, new = make(data, source, aligner="match"), make(data, source, "new", aligner="match")
         assert run.plan().splitlines()[2:4] == ["project   redo: aligner changed", "report    redo: project changed"]
-        assert run.perform(silent) == 4
+        assert run.perform(silent) == 5
         new.perform(silent)
         assert result(run) == result(new)
+
+    def test_corrected_trees_cost_no_more_than_their_own_training_and_can_be_taken_back(
+        self, data: Path, source: Path
+    ) -> None:
+        plain = make(data, source, test=None)
+        plain.perform(silent)
+        before = result(plain)
+        write_conllu((tree for _, tree, _ in toy_pairs(5, seed=8)), data / "corrected.conllu")
+        corrected = make(data, source, test=None, trees=(str(data / "corrected.conllu"),))
+        assert [name for name, state in states(corrected).items() if state != "done"] == ["finish"]
+        assert corrected.perform(silent) == 1
+        parser = Parser.load(data / "out" / "parser")
+        assert parser.about["adapted_on"]["trees"] == 5
+        assert parser.about["title"] == parser.about["adapted_from"]["title"]
+        assert make(data, source, test=None).perform(silent) == 1
+        assert result(plain) == before
+        shutil.rmtree(data / "out" / "stages" / "adapt" / "parser")
+        assert states(corrected)["adapt"] == "begun", "what is lost is made again"
+        corrected.perform(silent)
+        assert Parser.load(data / "out" / "parser").fingerprint == parser.fingerprint
 
     def test_a_dry_run_writes_nothing(self, data: Path, source: Path, capsys: pytest.CaptureFixture[str]) -> None:
         call: list[str | Path] = [
@@ -350,13 +374,13 @@ class TestRedoing:
         assert command(*call) == 0
         assert (
             capsys.readouterr().out
-            == "clean    to do\nencode   to do\nproject  to do\nreport   to do\nadapt    to do\n"
+            == "clean    to do\nencode   to do\nproject  to do\nreport   to do\nadapt    to do\nfinish   to do\n"
         )
         assert not (data / "out").exists()
 
     def test_a_finished_run_touches_nothing(self, data: Path, source: Path) -> None:
         run = make(data, source)
-        assert run.perform(silent) == 6
+        assert run.perform(silent) == 7
         before = {path: path.stat().st_mtime_ns for path in run.output.rglob("*")}
         assert make(data, source).perform(silent) == 0
         assert {path: path.stat().st_mtime_ns for path in run.output.rglob("*")} == before
@@ -387,7 +411,7 @@ class TestMishaps:
         assert "the same command resumes" in said[-1]
         run = make(data, source)
         assert list(states(run).values()) == ["done"] * STAGES.index(stage) + ["begun"] + ["new"] * (
-            5 - STAGES.index(stage)
+            len(STAGES) - 1 - STAGES.index(stage)
         )
         run.perform(said.append)
         assert result(run) == undisturbed
@@ -400,7 +424,7 @@ class TestMishaps:
     ) -> None:
         small_shards(monkeypatch)
         with monkeypatch.context() as patch:
-            for module in ("support.files", "projection.silver", "training.loop"):
+            for module in ("support.files", "pipeline.work", "projection.silver", "training.loop"):
                 patch.setattr(f"subdp.{module}.open_output", _full(file))
             with pytest.raises(SubdpError, match=r"No space left on device \(make room"):
                 make(data, source).perform(silent)
@@ -423,7 +447,7 @@ class TestMishaps:
                 make(data, source).perform(silent)
         assert [path.name for path in (data / "out").iterdir() if path.name != "stages"] == ["report.json"]
         run = make(data, source)
-        assert run.perform(silent) == 2
+        assert run.perform(silent) == 3
         assert result(run) == undisturbed
 
     def test_killed_while_writing_the_last_file_it_writes_it(self, data: Path, source: Path) -> None:
@@ -599,11 +623,12 @@ def _late(stage: str, error: BaseException) -> tuple[str, Callable[..., Any]]:
     import subdp.training.loop
 
     return {
-        "clean": ("subdp.pipeline.work.asdict", fail),
+        "clean": ("subdp.pipeline.work.pair_as_line", fail),
         "encode": ("subdp.encoder.feature_store.write_shard", third(subdp.encoder.shards.write_shard)),
         "project": ("subdp.projection.silver.open_output", third(open_output)),
-        "report": ("subdp.pipeline.work.summary", fail),
+        "report": ("subdp.pipeline.work.pair_qualities", fail),
         "adapt": ("subdp.training.loop._write", third(subdp.training.loop._write)),
+        "finish": ("subdp.pipeline.work.read_trees", fail),
         "evaluate": ("subdp.pipeline.work.as_values", fail),
     }[stage]
 

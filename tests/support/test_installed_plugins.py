@@ -120,6 +120,19 @@ def test_the_command_lists_all_four_kinds_and_translates_with_one(site: Path) ->
     assert ran.stdout[end:].strip() == "a dog\tA DOG"
 
 
+def test_the_command_align_takes_an_aligner_of_a_plug_in(site: Path, tiny_folder: Path) -> None:
+    (site / "two.tsv").write_text("a dog\tein Hund\n")
+    align = ["align", "--bitext", "two.tsv", "--encoder", "toy-encoder", "--method"]
+    ran = subdp(site, [*align, "diagonal"], TOY_ENCODER=tiny_folder, TOY_LOG=site / "log")
+    assert ran.stdout == "0-0 1-1\n", ran.stderr
+    ran = subdp(site, [*align, "diagonal", "--layer", "1"], TOY_ENCODER=tiny_folder)
+    assert ran.returncode == 1
+    assert "the aligner 'diagonal' takes no layer" in ran.stderr
+    ran = subdp(site, [*align, "magic"], TOY_ENCODER=tiny_folder)
+    assert ran.returncode == 2
+    assert "Choose from: argmax, itermax, match, forward, reverse, diagonal." in ran.stderr
+
+
 @pytest.mark.trains
 def test_an_encoder_an_aligner_and_a_tokenizer_go_through_a_run_that_is_interrupted(
     site: Path, tiny_folder: Path

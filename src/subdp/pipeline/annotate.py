@@ -50,7 +50,7 @@ def annotate(
     `source_language` becomes a comment `# text_fr = …`, as UD has it.
     """
     keys = _confidence_keys(parser.layers)
-    read = _read(source, format, tokenizer or parser.tokenizer, source_language)
+    read = read_text(source, format, tokenizer or parser.tokenizer, source_language)
     sentences = (_complete(sentence, number, keys) for number, sentence in enumerate(read, 1))
 
     def parsed() -> Iterator[Sentence]:
@@ -75,8 +75,10 @@ def doubt(sentence: Sentence) -> float:
     return total / len(sentence)
 
 
-def _read(source: str, format: AnnotateFormat | None, tokenizer: str, source_language: str) -> Iterator[Sentence]:
-    """The sentences to annotate; of a bitext the target side."""
+def read_text(
+    source: str, format: AnnotateFormat | None, tokenizer: str, source_language: str = "en"
+) -> Iterator[Sentence]:
+    """The sentences of a file, as `parse` reads it; of a bitext, which by default is a `.tsv`, the target side."""
     if format == "bitext" or (format is None and name_of(source).removesuffix(".gz").endswith(".tsv")):
         sentences = _targets(source, tokenizer, source_language)
     else:
@@ -85,7 +87,7 @@ def _read(source: str, format: AnnotateFormat | None, tokenizer: str, source_lan
     for count, sentence in enumerate(sentences, 1):  # noqa: B007
         yield sentence
     if not count:
-        raise SubdpError("there is no sentence to annotate", where=name_of(source))
+        raise SubdpError("there is no sentence in it", where=name_of(source))
 
 
 def _targets(source: str, tokenizer: str, source_language: str) -> Iterator[Sentence]:

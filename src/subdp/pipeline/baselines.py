@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from subdp.corpus.treebank import Sentence
 from subdp.parser import Parser
 from subdp.projection.silver import Silver
 from subdp.projection.soft_tree import project_tree
+from subdp.support.settings import Settings
 
 
 def hard_trees(silver: Silver) -> Iterator[Sentence]:
@@ -19,3 +21,8 @@ def hard_trees(silver: Silver) -> Iterator[Sentence]:
 def own_trees(parser: Parser, silver: Silver) -> Iterator[Sentence]:
     """What a parser says of the target sentences themselves, for self-training."""
     return parser.parse((Sentence.of(words) for words in silver.targets()), remember=True)
+
+
+def as_silver(settings: Settings) -> Settings:
+    """Settings that train on trees as on silver: such trees are as many, and no better."""
+    return replace(settings, tune=settings.adapt)

@@ -1,7 +1,7 @@
 """What may be wrong with the data of a run, said with a scale and with what to do about it.
 
-`run` and `project` call this. Nothing is stopped or changed: every finding is a `Caution`, printed and, by `run`, kept
-in `report.json`. Its limit lies well between what was measured on clean and on spoiled text (docs/decisions.md). A
+`run` and `project` call this. Nothing is stopped or changed: every finding is a `Caution`, printed and kept in
+`report.json`. Its limit lies well between what was measured on clean and on spoiled text (docs/decisions.md). A
 sample of the pairs is looked at, whose vectors are computed anyway.
 """
 
@@ -24,10 +24,13 @@ from subdp.support.errors import counted
 if TYPE_CHECKING:
     from subdp.parser import Parser
 
+WARNINGS = "warnings"
+"""What they are called in `report.json`."""
+
 MARKUP, SURER, NEAREST, LINKED, PAIRS = 0.01, 0.45, 0.85, 0.4, 50
 """The limits: a share of pairs with markup from which to warn, and shares and a number of pairs below which to warn."""
 
-_STRETCHES, _STRETCH = 8, 25  # The sample: so many stretches of so many neighbouring pairs.
+_STRETCHES, _STRETCH = 8, 25  # The sample: 8 stretches of 25 neighbouring pairs.
 _PARSED = 2  # Every second pair of the sample is parsed on both sides.
 _ENOUGH = 20  # Shares of fewer pairs say little.
 _NEIGHBOURS = (-2, -1, 1, 2)
@@ -56,11 +59,11 @@ class Caution:
 def text_cautions(bitext: Bitext) -> list[Caution]:
     """What the words of a bitext show before it is cleaned: markup, and a header."""
     found = []
-    marked = [(pair, match) for pair in bitext if (match := _markup(pair))]
-    share = len(marked) / max(len(bitext), 1)
+    marked = ((pair.line, match) for pair in bitext if (match := _markup(pair)))
+    line, match = next(marked, (None, ""))
+    share = (bool(match) + sum(1 for _ in marked)) / max(len(bitext), 1)
     if share >= MARKUP:
-        pair, match = marked[0]
-        first = f"{match!r} in line {pair.line}" if pair.line else repr(match)
+        first = f"{match!r} in line {line}" if line else repr(match)
         text = f"{share:.0%} of the pairs have markup, such as {first} (take tags and entities out of the text)"
         found.append(Caution("markup", f"{bitext.where}: {text}", share, MARKUP))
     if bitext and _is_header(pair := bitext[0]):

@@ -11,8 +11,7 @@ from typing import Any
 
 from subdp.corpus.bitext_rows import are_conllu, choose_tokenizers, rows_of
 from subdp.corpus.tokenizers import AUTO, peeked, tokenizer_key
-from subdp.network.hub import find_model
-from subdp.network.shipped import SHIPPED
+from subdp.network.hub import SHIPPED, find_model
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import Source, name_of
 from subdp.support.settings import LossesName, PresetName
@@ -41,7 +40,7 @@ class RunOptions:
     """Treebanks whose translations the bitexts are, one for all or one for each: their trees are projected, not the
     source parser's predictions."""
     trees: tuple[str, ...] = ()
-    """Trees of the target language to train on together with what was projected, such as corrected drafts."""
+    """Trees of the target language to train on afterwards, such as corrected drafts."""
     dev: str | None = None
     """Gold trees of the target language to tune settings on. Never trained on."""
     test: str | None = None

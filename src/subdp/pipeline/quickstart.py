@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from subdp.corpus.treebank import read_conllu
 from subdp.corpus.words import words_of
 from subdp.drawing.render import Arc, render_text
-from subdp.network.shipped import SHIPPED
+from subdp.network.hub import SHIPPED
 from subdp.pipeline.options import RunOptions
 from subdp.pipeline.run import Run
 from subdp.pipeline.stages import TRAINING, Say, Stage
@@ -83,15 +84,14 @@ def _hard_stage(run: Run) -> Stage:
     """Hard projection on the same pairs, scored on the same trees."""
 
     def work(folder: Path) -> str:
-        from subdp.corpus.treebank import read_conllu
-        from subdp.pipeline.baselines import hard_trees
+        from subdp.pipeline.baselines import as_silver, hard_trees
         from subdp.pipeline.work import as_values
 
         training = folder / TRAINING
         training.mkdir(exist_ok=True)
         source, silver = run.work.parser(0), run.work.silver(0)
         seed = run.options.seed
-        parser = source.adapt_to_trees(hard_trees(silver), settings=run.settings, seed=seed, folder=training)
+        parser = source.adapt_to_trees(hard_trees(silver), settings=as_silver(run.settings), seed=seed, folder=training)
         scores = parser.evaluate(read_conllu(str(run.options.test)))
         write_json(folder / "scores.json", as_values(scores))
         made = parser.about["adapted_on"]

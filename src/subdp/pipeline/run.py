@@ -13,7 +13,7 @@ import json
 import platform
 import shutil
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from subdp.alignment.registry import aligner_key
 from subdp.corpus.corrected import read_trees
 from subdp.corpus.treebank import read_conllu
 from subdp.pipeline.options import RunOptions
-from subdp.pipeline.stages import Say, Stage, has_stages, perform, plan, stage_name
+from subdp.pipeline.stages import TRAINING, Say, Stage, has_stages, perform, plan, stage_name
 from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
 from subdp.support.files import file_hash, open_text_output
@@ -45,9 +45,10 @@ class Run:
         output: Path,
         engine: Engine | None = None,
         device: str | None = None,
+        ranks: int = 1,
     ):
         self.options, self.settings, self.output = options, settings, output
-        self.engine, self.device = engine or LocalEngine(), device
+        self.engine, self.device, self.ranks = engine or LocalEngine(), device, ranks
         self.root = output / "stages"
 
     def plan(self) -> str:
@@ -130,7 +131,7 @@ class Run:
         report = Stage(
             "report",
             "measure the quality of the projection",
-            {"clean": [stage.key for stage in clean], "project": keys},
+            {"clean": [stage.key for stage in clean], "project": keys, "many_to_one": settings.losses.many_to_one},
             lambda _: self.work.report(),
             (self.output / "report.json",),
         )
@@ -138,15 +139,32 @@ class Run:
         adapt = Stage(
             "adapt",
             "train the target parser on what was projected",
-            {"parser": parsers[0], "project": keys, **training, **self._trees()},
-            lambda folder: self.work.adapt(folder),
+            {"parser": parsers[0], "project": keys, **training},
+            lambda folder: self._train("adapt", folder),
+            (self.root / "adapt" / "parser",),
+        )
+        finish = self._finish(adapt)
+        return [*source, *clean, *encode, *project, report, adapt, finish, *self._evaluate(finish, parsers[0])]
+
+    def _train(self, stage: str, folder: Path) -> str:
+        """Do a stage that trains: here, or on several ranks of a Ray cluster."""
+        if self.ranks == 1:
+            said: str = getattr(self.work, stage)(folder)
+            return said
+        from subdp.pipeline.ray_train import on_ray
+
+        there = Run(self.options, self.settings, self.output, device=self.device)
+        return on_ray(partial(there._train, stage, folder), self.ranks, folder / TRAINING, self.device)
+
+    def _finish(self, adapt: Stage) -> Stage:
+        trees = [file_hash(path) for path in self.options.trees]
+        return Stage(
+            "finish",
+            "train it further on trees of its language" if trees else "copy it to parser/",
+            {"adapt": adapt.key, "trees": trees, **({"tune": as_dict(self.settings.tune)} if trees else {})},
+            lambda folder: self._train("finish", folder) if trees else self.work.finish(folder),
             (self.output / "parser",),
         )
-        return [*source, *clean, *encode, *project, report, adapt, *self._evaluate(adapt, parsers[0])]
-
-    def _trees(self) -> dict[str, Any]:
-        """The files of trees that are trained on, by hash."""
-        return {"trees": [file_hash(path) for path in self.options.trees]} if self.options.trees else {}
 
     def _source(self) -> Stage:
         options, settings = self.options, self.settings
@@ -160,7 +178,7 @@ class Run:
                 "train": as_dict(settings.train),
                 "seed": options.seed,
             },
-            lambda folder: self.work.train_source(folder),
+            lambda folder: self._train("train_source", folder),
             (self.output / "source-parser",),
         )
 
@@ -198,7 +216,7 @@ class Run:
             lambda folder: self.work.project(folder, number),
         )
 
-    def _evaluate(self, adapt: Stage, parser: str) -> list[Stage]:
+    def _evaluate(self, finish: Stage, parser: str) -> list[Stage]:
         """With gold trees one stage, without them none."""
         if not self.options.gold:
             return []
@@ -207,7 +225,7 @@ class Run:
             Stage(
                 "evaluate",
                 "score it on gold trees, beside the source parser as it is",
-                {"adapt": adapt.key, "parser": parser, **gold},
+                {"finish": finish.key, "parser": parser, **gold},
                 lambda _: self.work.evaluate(),
                 (self.output / "scores.json",),
             )

@@ -123,8 +123,8 @@ def _do(stage: Stage, folder: Path, *, resume: bool) -> str:
     if not resume and folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.rglob(".*"):  # what a killed process was writing
-        left.unlink()
+    for left in list(folder.rglob(".*")):  # what a killed process was writing
+        shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
     manifest = {"key": stage.key, "inputs": dict(stage.inputs), "done": False}
     write_json(folder / MANIFEST, manifest)
     said = stage.work(folder)

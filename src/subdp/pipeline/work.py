@@ -12,26 +12,27 @@ from pathlib import Path
 from typing import Any
 
 from subdp.alignment.registry import find_aligner
-from subdp.corpus.bitext import Bitext, Pair, Report, read_bitext
+from subdp.corpus.bitext import Bitext, pair_as_line, pair_of_line, read_bitext
+from subdp.corpus.bitext_report import Report
+from subdp.corpus.bitext_rows import NoTabError
 from subdp.corpus.corrected import read_trees
 from subdp.corpus.treebank import read_conllu
 from subdp.encoder.encoder import Encoder
 from subdp.evaluation.scores import Scores
 from subdp.parser import Parser
-from subdp.pipeline.checks import Caution, pair_cautions, score_cautions, size_cautions, text_cautions
+from subdp.pipeline.checks import WARNINGS, Caution, pair_cautions, score_cautions, size_cautions, text_cautions
 from subdp.pipeline.options import RunOptions
 from subdp.pipeline.stages import TRAINING, stage_name
-from subdp.projection.quality import PairQuality, pair_qualities, summary
+from subdp.projection.quality import Summary, pair_qualities
 from subdp.projection.silver import SilverStore
 from subdp.projection.silver_views import JoinedSilver
 from subdp.projection.substructures import new_values
 from subdp.support.engine import Engine
 from subdp.support.errors import SubdpError, counted
-from subdp.support.files import open_text_output, read_lines, write_json
+from subdp.support.files import open_output, open_text_output, write_json
+from subdp.support.on_disk import Lines
 from subdp.support.settings import Settings
 from subdp.training.loop import METRICS
-
-_CAUTIONS = "warnings"  # what they are called in report.json
 
 
 class Work:
@@ -56,7 +57,7 @@ class Work:
             about={"title": f"A parser trained on {Path(treebank).name}", "treebank": Path(treebank).name},
         )
         target = self.output / "source-parser"
-        self._save(parser, target, folder)
+        self._save(parser, target, _training(folder))
         # As later stages find it when they are resumed, but for the encoder, which takes a second to load.
         self._parsers[target] = Parser.load(target, encoder=parser.encoder)
         sentences, epochs = parser.about["trained_on"]["sentences"], parser.about["epochs"]
@@ -70,13 +71,12 @@ class Work:
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items())
         said = f"{counted(report.read, 'pair')} read, {report.kept:,} kept"
         said += f"; left out: {dropped}" if dropped else ""
-        if not bitext.pairs:
+        if not bitext:
             hint = "a line is a sentence and its translation; a copy is a translation that repeats its source"
             raise SubdpError(f"no pair can be used: {said}", where=bitext.where, hint=hint)
-        with open_text_output(folder / "pairs.jsonl") as write:
-            for pair in bitext:
-                write(json.dumps(asdict(pair)) + "\n")
-        facts = {"tokenizer": bitext.tokenizer, _CAUTIONS: [asdict(caution) for caution in cautions]}
+        with open_output(folder / "pairs.jsonl") as output:
+            output.writelines(pair_as_line(pair) + b"\n" for pair in bitext)
+        facts = {"tokenizer": bitext.tokenizer, WARNINGS: [asdict(caution) for caution in cautions]}
         write_json(folder / "report.json", {**report.as_dict(), **facts})
         said += "" if bitext.tokenizer is None else f"; target words by the tokenizer {bitext.tokenizer}"
         return "\n".join([*map(str, cautions), said])
@@ -92,7 +92,9 @@ class Work:
     def project(self, folder: Path, number: int) -> str:
         """Parse and align a bitext; where there are gold trees, only align it."""
         parser, bitext = self.parser(number), self.bitext(number)
-        aligner = find_aligner(self.options.aligner, parser.features, one_to_one=self.options.one_to_one)
+        aligner = find_aligner(
+            self.options.aligner, parser.encoder, store=parser.features, one_to_one=self.options.one_to_one
+        )
         gold = self.options.gold_trees_of(number)
         trees = None if gold is None else read_conllu(gold, any_roots=True)
         silver = parser.project(bitext, aligner=aligner, trees=trees, folder=folder / "silver", engine=self.engine)
@@ -100,20 +102,23 @@ class Work:
 
     def report(self) -> str:
         """Write what the filters left out and how well projection went: for all bitexts together, and for each."""
-        filters, every, each = Report(0), list[PairQuality](), list[dict[str, Any]]()
+        filters, every, each = Report(0), Summary(), list[dict[str, Any]]()
         before, cautions = list[dict[str, Any]](), list[Caution]()
         for number, name in enumerate(self.options.bitext):
-            report, pairs = self.bitext(number).report, list(pair_qualities(self.silver(number)))
-            before += self._cleaned(number).get(_CAUTIONS, [])
+            report, own = self._report(number), Summary()
+            for pair in pair_qualities(self.silver(number), self.settings.losses.many_to_one):
+                own.add(pair)
+                every.add(pair)
+            before += self._cleaned(number).get(WARNINGS, [])
             cautions += pair_cautions(self.parser(number), self.silver(number), name)
-            filters, every = filters + report, [*every, *pairs]
-            each.append({"bitext": name, "filters": report.as_dict(), "projection": summary(pairs)})
-        found = summary(every)
+            filters = filters + report
+            each.append({"bitext": name, "filters": report.as_dict(), "projection": own.as_dict()})
+        found = every.as_dict()
         cautions += size_cautions(found)
         scores = self.output / "scores.json"  # of the parser that is there, if only the report was lost
         after = score_cautions(_read_json(scores)) if scores.exists() else []
         whole = {
-            _CAUTIONS: [*before, *map(asdict, [*cautions, *after])],
+            WARNINGS: [*before, *map(asdict, [*cautions, *after])],
             "filters": filters.as_dict(),
             "projection": found,
         }
@@ -132,16 +137,27 @@ class Work:
         source, language = self.parser(0), self.options.language
         parser = source.with_values(silver.inventory).adapt(
             silver,
-            trees=read_trees(self.options.trees),
             settings=self.settings,
             seed=self.options.seed,
             folder=_training(folder),
             about={"title": f"A parser made from {names}", **({"language": language} if language else {})},
         )
+        self._save(parser, folder / "parser", _training(folder))
+        return f"{counted(parser.about['epochs'], 'epoch')}, number {parser.about['best_epoch']} is kept"
+
+    def finish(self, folder: Path) -> str:
+        """Write the target parser to parser/: as it is, or trained further on trees of its language."""
+        place, trees = self._stage("adapt", 0) / "parser", read_trees(self.options.trees)
+        parser, said = Parser.load(place, encoder=self.parser(0).encoder), list[str]()
+        if trees:
+            start, place = parser, _training(folder)
+            about = {name: start.about[name] for name in ("title", "language") if name in start.about}
+            options: Any = {"settings": self.settings, "seed": self.options.seed, "folder": place, "about": about}
+            parser = start.adapt_to_trees(trees, **options)
+            said = [*new_values(start.inventory, parser.inventory), f"{counted(len(trees), 'tree')} learnt from"]
         (self.output / "scores.json").unlink(missing_ok=True)  # of the parser that is replaced now
-        self._save(parser, self.output / "parser", folder)
-        epochs = f"{counted(parser.about['epochs'], 'epoch')}, number {parser.about['best_epoch']} is kept"
-        return "\n".join([*new_values(source.inventory, parser.inventory), epochs])
+        self._save(parser, self.output / "parser", place)
+        return "\n".join([*said, f"in {self.output / 'parser'}"])
 
     def evaluate(self) -> str:
         """Score the target parser, and the source parser as it is, on the gold sets."""
@@ -158,16 +174,15 @@ class Work:
         said = f"UAS {own['uas']:.1f}, LAS {own['las']:.1f}{tags}, with the encoder {source.encoder.name}"
         cautions = score_cautions(found)
         report = _read_json(self.output / "report.json")
-        others = [caution for caution in report.get(_CAUTIONS, []) if caution["kind"] != "direct"]
-        write_json(self.output / "report.json", {**report, _CAUTIONS: [*others, *map(asdict, cautions)]})
+        others = [caution for caution in report.get(WARNINGS, []) if caution["kind"] != "direct"]
+        write_json(self.output / "report.json", {**report, WARNINGS: [*others, *map(asdict, cautions)]})
         return "\n".join([*map(str, cautions), said])
 
     def bitext(self, number: int) -> Bitext:
         """The pairs that were kept, with the report of those that were not."""
-        report, file = self._cleaned(number), self._stage("clean", number) / "pairs.jsonl"
-        pairs = tuple(Pair(**json.loads(line)) for _, line in read_lines(file))
-        counts = Report(report["read"], report["dropped"], report["changed"])
-        return Bitext(pairs, self.options.bitext[number], counts, report.get("tokenizer"))
+        pairs = Lines.read(self._stage("clean", number) / "pairs.jsonl", pair_of_line)
+        tokenizer = self._cleaned(number).get("tokenizer")
+        return Bitext(pairs, self.options.bitext[number], self._report(number), tokenizer)
 
     def silver(self, number: int) -> SilverStore:
         """What was projected from a bitext."""
@@ -192,22 +207,28 @@ class Work:
         """What was found when a bitext was cleaned."""
         return _read_json(self._stage("clean", number) / "report.json")
 
+    def _report(self, number: int) -> Report:
+        """How many pairs of a bitext were kept and left out."""
+        found = self._cleaned(number)
+        return Report(found["read"], found["dropped"], found["changed"])
+
     def _read(self, number: int) -> Bitext:
         source, target = self.options.files(number)
         options: Any = {name: getattr(self.options, name) for name in ("tokenized", "tokenizer", "source_tokenizer")}
         try:
             return read_bitext(source, target, **options)
-        except SubdpError as error:
-            if error.reason != "no tab in the line" or len(self.options.bitext) == 1:
+        except NoTabError as error:
+            if len(self.options.bitext) == 1:
                 raise
             hint = "two files that belong together are joined by a comma, as --bitext en.txt,de.txt"
             raise SubdpError(error.reason, where=error.where, line=error.line, hint=hint) from None
 
-    def _save(self, parser: Parser, target: Path, folder: Path) -> None:
+    def _save(self, parser: Parser, target: Path, training: Path) -> None:
+        """Save a parser with its settings and the metrics of its training."""
         parser.save(target)
         with open_text_output(target / "config.toml") as write:
             write(self.settings.as_toml())
-        shutil.copy(_training(folder) / METRICS, target / METRICS)
+        shutil.copy(training / METRICS, target / METRICS)
 
 
 def as_values(scores: Scores) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from multiprocessing import active_children, get_context, parent_process
 from typing import Any, Generic, Protocol, TypeVar
 
-from subdp.support.errors import SubdpError
+from subdp.support.errors import SubdpError, counted
 
 _Unit = TypeVar("_Unit")
 _Result = TypeVar("_Result")
@@ -128,13 +128,28 @@ def _begin(work: bytes, threads: int) -> None:
     global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of them; the parent handles it.
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    _work = load_work(work, threads)
+
+
+def load_work(work: bytes, threads: int) -> Any:
+    """In a process of any engine: what was pickled for it, to be called with units on this many threads."""
     os.environ |= {"SUBDP_QUIET": "1", "OMP_NUM_THREADS": str(threads)}
     try:
-        _work = pickle.loads(work)
+        loaded = pickle.loads(work)
     except Exception as error:  # Raised again at the first unit: here it would only break the pool.
-        _work = _Unusable(error)
+        loaded = _Unusable(error)
     if (torch := sys.modules.get("torch")) is not None:  # It may have been imported before the variable was set.
         torch.set_num_threads(threads)
+    return loaded
+
+
+def title_of(unit: Any) -> str:
+    """A unit in errors: if it is a list of sentences, by the words of the first and the last one."""
+    if not isinstance(unit, list) or not unit:
+        return str(unit)
+    words: list[Any] = [getattr(sentence, "words", sentence) for sentence in (unit[0], unit[-1])]
+    first, last = map(" ".join, words)
+    return f"{counted(len(unit), 'sentence')} from “{first}” to “{last}”"
 
 
 @dataclass(frozen=True, slots=True)

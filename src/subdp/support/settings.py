@@ -1,7 +1,7 @@
 """Every number that a user may set, as frozen dataclasses: the network, its training, the losses; and the two presets.
 
-In a TOML file they are the keys of the sections `[network]`, `[train]`, `[adapt]` and `[losses]`. As flags they are
-`--network.lstm`, `--train.lr`, `--adapt.lr` and, for the losses, `--loss.completion`. Imports no torch.
+In a TOML file they are the keys of the sections `[network]`, `[train]`, `[adapt]`, `[tune]` and `[losses]`. As flags
+they are `--network.lstm`, `--train.lr`, `--adapt.lr`, `--tune.lr` and, for the losses, `--loss.completion`. No torch.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from subdp.support.values import Bounds, Count, Name, as_toml, check_fields, con
 Positive = Annotated[float, Bounds(above=0)]
 Share = Annotated[float, Bounds(least=0, below=1)]
 Layer = Annotated[int, Bounds(least=0)]
+TrainedLayer = Annotated[int, Bounds(least=1)]
 LabelWeight = Literal["none", "arc", "best"]
 LabelPairs = Literal["all", "aligned"]
 SelfLoops = Literal["keep", "drop", "renormalise"]
@@ -31,7 +32,8 @@ class NetworkConfig:
     """The biaffine parser's sizes (the paper's appendix)."""
 
     layers: tuple[Layer, ...] | None = None
-    """Encoder layers in the learned mix, from 0 (embeddings); None is all of them."""
+    """Encoder layers in the learned mix, from 0 (embeddings); None is all of them. With 0 alone, embeddings are read
+    without positions, and no layer of the encoder runs."""
     features: Count = 400
     """Size of the layer between the encoder's features and the BiLSTM."""
     lstm: Count = 400
@@ -71,6 +73,10 @@ class TrainConfig:
     """Maximum gradient norm."""
     average: Share = 0.0
     """Decay of the moving average of the weights that is kept; 0 keeps the last weights."""
+    encoder_layers: tuple[TrainedLayer, ...] = ()
+    """Encoder layers to train as well, numbered from 1; by default none, and the encoder is frozen."""
+    encoder_lr: Positive = 1e-4
+    """Adam's initial learning rate for them."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -95,8 +101,8 @@ class LossConfig:
     """What receives the mass that went to NULL: nothing (paper), the source parser's own distribution on the target
     sentence, or a share of it according to how far it agrees with the projection."""
     mixing: Share = 0.5
-    """Share of the projected mass that the source parser's distribution replaces, at full trust in it; 0 leaves
-    projections as they are (paper)."""
+    """Share of the projected mass that the source parser's own distribution replaces where it is fully trusted; less
+    where it is trusted less, and for tags this much or more. 0 leaves projections as they are (paper)."""
     own_labels: tuple[Name, ...] = ("compound",)
     """Labels, in full, whose projected mass goes to the source parser's own label distribution; none in the paper.
     This and mixing have no effect if completion is none."""
@@ -107,19 +113,31 @@ class LossConfig:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Defaults for one kind of machine: the network, the source parser's training and the target parser's."""
+    """Defaults for one kind of machine: the network, the source parser's training, the target parser's on silver, and
+    its training on gold trees of its language."""
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     adapt: TrainConfig = field(default_factory=TrainConfig)
+    tune: TrainConfig = field(default_factory=TrainConfig)
 
 
-PRESETS: dict[PresetName, Preset] = {
-    "paper": Preset(adapt=TrainConfig(epochs=30, lr=5e-4)),
+PRESETS: dict[PresetName | Literal["distilled"], Preset] = {
+    "paper": Preset(
+        adapt=TrainConfig(epochs=30, lr=5e-4),
+        tune=TrainConfig(epochs=20, lr=5e-4, least_batches=10, average=0.9),
+    ),
     "small": Preset(
         network=NetworkConfig(layers=tuple(range(9)), features=300, lstm=200, lstm_layers=2, arc=300),
         train=TrainConfig(epochs=22, patience=5, decay_steps=800, batch_words=1000, average=0.997),
         adapt=TrainConfig(epochs=4, patience=3, decay_steps=500, batch_words=1000, least_batches=30, average=0.97),
+        tune=TrainConfig(
+            epochs=20, patience=5, lr=1e-3, decay_steps=500, batch_words=1000, least_batches=10, average=0.9
+        ),
+    ),
+    "distilled": Preset(
+        network=NetworkConfig(layers=(0,), features=200, lstm=200, lstm_layers=1, arc=200, label=60),
+        train=TrainConfig(epochs=12, patience=5, decay_steps=1000, batch_words=1000, least_batches=30, average=0.997),
     ),
 }
 
@@ -137,6 +155,9 @@ LOSSES: dict[LossesName, LossConfig] = {
 }
 
 
+_OTHERS = ("run", "experiment", "languages")  # sections of other settings than these
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of a run, resolved: preset, then the file, then flags, each over what came before."""
@@ -144,24 +165,25 @@ class Settings:
     network: NetworkConfig
     train: TrainConfig
     adapt: TrainConfig
+    tune: TrainConfig
     losses: LossConfig
 
     @classmethod
     def resolve(
         cls,
-        preset: PresetName = "small",
+        preset: PresetName | Literal["distilled"] = "small",
         losses: LossesName = "default",
         file: Source | None = None,
         flags: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Settings:
         """Settings from a preset, a set of losses, a TOML file and flags by section: `{"train": {"lr": 0.001}}`.
 
-        The file's sections `[run]` and `[experiment]` are left to `subdp run` and `subdp experiment`.
+        The file's sections `[run]`, `[experiment]` and `[languages.…]` are left to those who read them.
         """
         start = PRESETS[preset]
-        settings = cls(start.network, start.train, start.adapt, LOSSES[losses])
+        settings = cls(start.network, start.train, start.adapt, start.tune, LOSSES[losses])
         if file is not None:
-            sections = {name: section for name, section in read_toml(file).items() if name not in ("run", "experiment")}
+            sections = {name: section for name, section in read_toml(file).items() if name not in _OTHERS}
             settings = settings._changed(sections, name_of(file))
         return settings._changed(flags or {}, None)
 
@@ -173,7 +195,8 @@ class Settings:
     def _changed(self, sections: Mapping[str, Mapping[str, Any]], where: str | None) -> Settings:
         known = self.sections
         if unknown := sorted(set(sections) - set(known)):
-            raise SubdpError(f"there is no section {unknown[0]!r}", where=where, hint=f"there are {', '.join(known)}")
+            hint = f"there are {', '.join((*known, *_OTHERS))}"
+            raise SubdpError(f"there is no section {unknown[0]!r}", where=where, hint=hint)
         return replace(
             self,
             **{
