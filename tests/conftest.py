@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -43,3 +43,17 @@ def tiny(tiny_folder: Path) -> Encoder:
     from subdp.encoder.encoder import Encoder
 
     return Encoder.load(tiny_folder)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Any]:
+    """A Ray cluster of two nodes on this machine, with a core each."""
+    os.environ.setdefault("RAY_raylet_start_wait_time_s", "180")  # on a busy machine
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'subdp[ray]'")
+    from ray.cluster_utils import Cluster
+
+    two = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    two.add_node(num_cpus=1)
+    yield two
+    ray.shutdown()
+    two.shutdown()

@@ -6,11 +6,18 @@ Sentences are `the dog sees a bird today`; the translation puts the verb last an
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from subdp.alignment.links import Alignment
-from subdp.corpus.bitext import Pair
+from subdp.alignment.links import Alignment, write_alignments
+from subdp.corpus.bitext import Bitext, Pair
 from subdp.corpus.treebank import Sentence
+from subdp.projection.silver import SilverStore
 from subdp.projection.substructures import Substructure
+
+if TYPE_CHECKING:
+    from subdp.parser import Parser
 
 FIRST = Substructure("first", "word", lambda sentence: ["yes", *["no"] * (len(sentence) - 1)])
 """A made-up substructure of words: whether a word is the first of its sentence."""
@@ -55,3 +62,11 @@ def _noun_phrase(choose: random.Random) -> list[str]:
 def as_pair(source: Sentence, target: Sentence) -> Pair:
     """The words of both sides."""
     return Pair(source.words, target.words)
+
+
+def toy_silver(parser: Parser, pairs: Iterable[tuple[Sentence, Sentence, Alignment]], folder: Path) -> SilverStore:
+    """What a parser projects through the alignments of the pairs."""
+    kept = list(pairs)
+    write_alignments((alignment for _, _, alignment in kept), folder / "links.txt")
+    bitext = Bitext.of([as_pair(tree, translation) for tree, translation, _ in kept])
+    return parser.project(bitext, aligner=str(folder / "links.txt"), folder=folder / "silver")

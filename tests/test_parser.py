@@ -14,7 +14,8 @@ import torch
 
 from subdp.alignment.aligner import Aligner
 from subdp.alignment.links import Alignment, write_alignments
-from subdp.corpus.bitext import Bitext, Pair, Report
+from subdp.corpus.bitext import Bitext, Pair
+from subdp.corpus.bitext_report import Report
 from subdp.corpus.treebank import Sentence
 from subdp.encoder.encoder import Encoder
 from subdp.parser import Parser
@@ -25,7 +26,7 @@ from subdp.support.errors import SubdpError
 from subdp.support.settings import NetworkConfig, Settings, TrainConfig
 from subdp.training.examples import SoftExamples
 from subdp.training.loop import mean_loss
-from tests.grammar import as_pair, toy_pairs
+from tests.grammar import as_pair, toy_pairs, toy_silver
 
 pytestmark = pytest.mark.trains
 
@@ -44,11 +45,7 @@ def source(tiny: Encoder) -> Parser:
 
 @pytest.fixture(scope="module")
 def silver(source: Parser, tmp_path_factory: pytest.TempPathFactory) -> Silver:
-    folder = tmp_path_factory.mktemp("silver")
-    pairs = toy_pairs(60, seed=3)
-    write_alignments((alignment for _, _, alignment in pairs), folder / "links.txt")
-    bitext = Bitext.of([as_pair(tree, translation) for tree, translation, _ in pairs])
-    return source.project(bitext, aligner=str(folder / "links.txt"), folder=folder / "silver")
+    return toy_silver(source, toy_pairs(60, seed=3), tmp_path_factory.mktemp("silver"))
 
 
 def test_it_learns_a_treebank(source: Parser) -> None:
@@ -69,14 +66,14 @@ def test_completion_fits_unlinked_words_to_the_teacher_and_the_papers_losses_lea
 ) -> None:
     """Only determiners are linked; all else has no mass but what completion gives it."""
     pairs = toy_pairs(60, seed=3)
-    links = (Alignment.of(link for link in alignment.links if link[0] in (0, 3)) for _, _, alignment in pairs)
-    write_alignments(links, tmp_path / "links.txt")
-    bitext = Bitext.of([as_pair(tree, translation) for tree, translation, _ in pairs])
-    silver = source.project(bitext, aligner=str(tmp_path / "links.txt"), folder=tmp_path / "silver")
+    few = ((one, other, Alignment.of(link for link in every.links if link[0] in (0, 3))) for one, other, every in pairs)
+    silver = toy_silver(source, few, tmp_path)
     loss = {}
     for completion in ("none", "source"):
         losses = replace(SETTINGS.losses, completion=completion, mixing=0.0, own_labels=())
-        examples, agreement = SoftExamples(source._stored, silver, range(60), losses).taught_by(source.network)
+        examples, agreement = SoftExamples(source.vectors.stored, silver, np.arange(60), losses).taught_by(
+            source.network
+        )
         loss[completion] = mean_loss(source.network, examples)
         assert (agreement is None) == (completion == "none")
     assert loss["none"] < loss["source"] / 2, "a determiner's head has no link: next to nothing is known"
@@ -220,6 +217,26 @@ def test_damaged_model_folders_are_clear_errors(source: Parser, tiny: Encoder, t
     assert "another encoder" in damaged("config.json", json.dumps(other).encode()).reason
     with pytest.raises(SubdpError, match="no such model folder"):
         Parser.load(tmp_path / "absent")
+
+
+def test_a_save_that_fails_at_the_last_moment_leaves_the_former_parser(
+    source: Parser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source.save(tmp_path / "parser")
+    moved, calls = Path.replace, list[Path]()
+
+    def replace_once(path: Path, target: Path) -> Path:
+        calls.append(path)
+        if len(calls) == 2:  # The former one is moved aside first, then the new one to its place.
+            raise OSError("no longer there")
+        return moved(path, target)
+
+    monkeypatch.setattr(Path, "replace", replace_once)
+    with pytest.raises(OSError, match="no longer there"):
+        source.save(tmp_path / "parser", half=True)
+    monkeypatch.undo()
+    assert [path.name for path in tmp_path.iterdir()] == ["parser"]
+    assert Parser.load(tmp_path / "parser", encoder=source.encoder).fingerprint == source.fingerprint
 
 
 def test_saving_never_replaces_a_folder_of_something_else(source: Parser, tmp_path: Path) -> None:

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from subdp.alignment.links import Alignment, write_alignments
+from subdp.alignment.links import Alignment
 from subdp.cli.main import app
-from subdp.corpus.bitext import Bitext
 from subdp.corpus.layers import find_layer
 from subdp.corpus.treebank import Sentence, read_conllu, write_conllu
 from subdp.encoder.encoder import Encoder
@@ -24,7 +23,7 @@ from subdp.projection.silver import Silver
 from subdp.support.errors import SubdpError
 from subdp.support.settings import NetworkConfig, Settings, TrainConfig
 from subdp.training.examples import TreeExamples
-from tests.grammar import as_pair, toy_pairs
+from tests.grammar import toy_pairs, toy_silver
 
 pytestmark = pytest.mark.trains
 
@@ -59,12 +58,11 @@ def source(tiny: Encoder) -> Parser:
 
 @pytest.fixture(scope="module")
 def silver(source: Parser, tmp_path_factory: pytest.TempPathFactory) -> Silver:
-    folder = tmp_path_factory.mktemp("silver")
-    pairs = toy_pairs(60, seed=3)
-    links = (Alignment.of([*alignment.links, (len(tree), len(tree))]) for tree, _, alignment in pairs)
-    write_alignments(links, folder / "links.txt")
-    bitext = Bitext.of([as_pair(tagged(tree), tagged(translation)) for tree, translation, _ in pairs])
-    return source.project(bitext, aligner=str(folder / "links.txt"), folder=folder / "silver")
+    pairs = (
+        (tagged(tree), tagged(translation), Alignment.of([*alignment.links, (len(tree), len(tree))]))
+        for tree, translation, alignment in toy_pairs(60, seed=3)
+    )
+    return toy_silver(source, pairs, tmp_path_factory.mktemp("silver"))
 
 
 def test_tags_and_entities_are_learnt_beside_trees(source: Parser) -> None:
@@ -78,7 +76,7 @@ def test_tags_and_entities_are_learnt_beside_trees(source: Parser) -> None:
 
 
 def test_projection_carries_them_and_adapting_learns_them(source: Parser, silver: Silver) -> None:
-    found = summary(list(pair_qualities(silver)))["layers"]
+    found = summary(pair_qualities(silver, "mean"))["layers"]
     assert found["upos"]["coverage"] == pytest.approx(1, abs=0.01)
     adapted = source.adapt(silver, settings=SETTINGS)
     before, after = (parser.evaluate(TARGET) for parser in (source, adapted))
@@ -89,10 +87,10 @@ def test_projection_carries_them_and_adapting_learns_them(source: Parser, silver
 
 
 def test_tags_never_move_what_trees_are_made_from(source: Parser) -> None:
-    examples = TreeExamples(source._stored, SOURCE[:4], source.inventory)
-    source._remember(sentence.words for sentence in SOURCE[:4])
+    examples = TreeExamples(source.vectors.stored, SOURCE[:4], source.inventory)
+    source.vectors.remember(sentence.words for sentence in SOURCE[:4])
     network = source.network
-    scored = network(source._stored([sentence.words for sentence in SOURCE[:4]]))
+    scored = network(source.vectors.stored([sentence.words for sentence in SOURCE[:4]]))
     tags = sum(logs[scored.mask].sum() for logs in scored.words().values())
     assert isinstance(tags, torch.Tensor)
     reached = torch.autograd.grad(tags, list(network.parameters()), allow_unused=True)

@@ -15,9 +15,10 @@ from subdp.encoder.feature_store import FeatureStore
 from subdp.network.biaffine import Biaffine
 from subdp.network.scorers import HeadScorer
 from subdp.projection.substructures import Inventory, inventory_of
-from subdp.support.settings import NetworkConfig
+from subdp.support.settings import NetworkConfig, TrainConfig
 from subdp.training.examples import TreeExamples
-from subdp.training.loop import _gradients
+from subdp.training.ranks import Ranks
+from subdp.training.step import Learner
 from tests.grammar import toy_pairs
 
 CONFIG = NetworkConfig(features=7, lstm=6, lstm_layers=2, arc=5, label=4, dropout=0.4)
@@ -111,7 +112,7 @@ def test_gradients_are_the_same_however_many_cores_share_a_batch(threads: int, t
     made = network(len(store.layers), tiny.hidden, examples.inventory)
     torch.manual_seed(2)
     words, indices = sum(examples.lengths), list(range(40))
-    loss = _gradients(made, list(made.parameters()), examples, indices, words)
+    loss = Learner(made, examples, TrainConfig(clip=1e9)).step(Ranks(), indices, decay=0.0)
     torch.manual_seed(2)
     whole = examples.loss(made, indices, made.draw_dropout(40, max(examples.lengths)))
     assert loss == pytest.approx(whole.item(), rel=1e-5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,7 @@ import pytest
 import subdp
 from subdp.corpus.treebank import Sentence
 from subdp.encoder.encoder import Encoder
-from subdp.network.hub import FILES, find_model
-from subdp.network.shipped import SHIPPED
+from subdp.network.hub import FILES, SHIPPED, find_model
 from subdp.parser import Parser
 from subdp.support.errors import SubdpError
 from subdp.support.settings import NetworkConfig, Settings, TrainConfig
@@ -32,8 +32,7 @@ print(Parser.load("org/toy").fingerprint == parser.fingerprint)
 @pytest.fixture(scope="module")
 def folder(tiny: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A parser that has learnt next to nothing."""
-    start = Settings.resolve()
-    settings = Settings(NetworkConfig(lstm=8, layers=(1,)), TrainConfig(epochs=1), start.adapt, start.losses)
+    settings = replace(Settings.resolve(), network=NetworkConfig(lstm=8, layers=(1,)), train=TrainConfig(epochs=1))
     path = tmp_path_factory.mktemp("parsers") / "toy"
     Parser.train([tree for tree, _, _ in toy_pairs(3)], encoder=tiny, settings=settings).save(path)
     return path
@@ -43,6 +42,12 @@ def test_names_and_folders_are_found() -> None:
     assert find_model("en") == SHIPPED
     assert find_model(SHIPPED) == find_model(str(SHIPPED)) == SHIPPED
     assert find_model("german") == Path("german"), "no name on the Hub: loading it says that there is no such folder"
+
+
+def test_a_misspelt_path_is_not_asked_for_on_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "german").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert find_model("german/praser") == Path("german/praser"), "loading it says that there is no such folder"
 
 
 def test_what_is_pushed_is_loaded_and_nothing_else_is_fetched(folder: Path, tmp_path: Path) -> None:

@@ -36,6 +36,15 @@ def test_figure_1_of_the_paper() -> None:
     assert soft.labels[1, 2, nsubj] == 1
 
 
+def test_a_word_for_several_can_stand_for_their_head_and_then_has_no_self_loop() -> None:
+    soft = project(ENGLISH, LINKS, onto=CHINESE, many_to_one="head")
+    first, *_ = soft.heads_of(4)
+    assert (first.word, first.label) == ("去", "obl")
+    assert first.probability > 0.99
+    assert soft.self_loop_mass < 0.01
+    assert project(ENGLISH, LINKS, onto=CHINESE).self_loop_mass == 0.5
+
+
 def test_figure_1_by_hard_projection() -> None:
     partial = project_tree(ENGLISH, LINKS, onto=CHINESE)
     assert partial.heads == (2, 0, UNKNOWN, UNKNOWN)

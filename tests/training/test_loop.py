@@ -19,13 +19,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import subdp.training.loop
+import subdp.training.step
 from subdp.encoder.batch import batches
 from subdp.encoder.encoder import Encoder
 from subdp.parser import Parser
 from subdp.support.errors import SubdpError
 from subdp.support.settings import NetworkConfig, Settings, TrainConfig
 from subdp.training.examples import TreeExamples
-from subdp.training.loop import CHECKPOINT, METRICS, _clip
+from subdp.training.loop import CHECKPOINT, METRICS
+from subdp.training.step import _clip
 from tests.grammar import toy_pairs
 
 pytestmark = pytest.mark.trains
@@ -73,7 +75,7 @@ def test_the_epoch_that_does_best_on_what_was_held_out_is_kept(
     best = scores.index(3.0) + 1
     expected = train(tiny, epochs=best)
     parser, given = train(tiny, epochs=1).untrained(1), iter(scores)
-    examples = TreeExamples(parser._stored, [source for source, _, _ in toy_pairs(30)], parser.inventory)
+    examples = TreeExamples(parser.vectors.stored, [source for source, _, _ in toy_pairs(30)], parser.inventory)
     config = TrainConfig(epochs=3, batch_words=40, average=0.9, lr=0.02)
     history = subdp.training.loop.train(
         parser.network, examples, config, seed=1, held_out=lambda _: next(given), folder=tmp_path
@@ -98,7 +100,7 @@ def test_a_checkpoint_is_of_its_epoch_though_the_next_goes_on_while_it_is_writte
     tiny: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = train(tiny)
-    steps, clip, write = list[int](), subdp.training.loop._clip, subdp.training.loop._write
+    steps, clip, write = list[int](), subdp.training.step._clip, subdp.training.loop._write
 
     def count_steps(*given: Any) -> None:
         steps.append(1)
@@ -111,7 +113,7 @@ def test_a_checkpoint_is_of_its_epoch_though_the_next_goes_on_while_it_is_writte
             write(folder, metrics, *given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(subdp.training.loop, "_clip", count_steps)
+        patch.setattr(subdp.training.step, "_clip", count_steps)
         patch.setattr(subdp.training.loop, "_write", write_late)
         train(tiny, tmp_path, epochs=2)
     assert train(tiny, tmp_path).fingerprint == whole.fingerprint

@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from subdp.network.scorers import HeadScores, PairScores, Scored, WordScores
+from subdp.support.errors import SubdpError
+from subdp.support.settings import LossConfig
 from subdp.training.losses import Projected
-from subdp.training.null_mass import Agreement, complete, measure
+from subdp.training.null_mass import Agreement, complete, measure, own_label_mask
 
 NONE = torch.zeros(2)
 MASK = torch.tensor([[False, True, True]])
@@ -70,7 +72,15 @@ def test_mixing_gives_the_teacher_its_share_of_mass_that_was_placed_and_loses_no
     tags, own = torch.tensor([[[0.0, 0], [0.75, 0.25], [0, 0]]]), torch.tensor([[[0.0, 0], [0.0, 1.0], [0, 1.0]]])
     trust["tags"] = torch.tensor([1.0, 0.5])
     mixed = complete(projected(ARCS, tags=tags), said(OWN, 1, tags=own), trust, 0.4, NONE).distributions["tags"]
-    torch.testing.assert_close(mixed[0, 1:], torch.tensor([[0.6, 0.4], [0, 0.5]]))
+    torch.testing.assert_close(mixed[0, 1:], torch.tensor([[0.3, 0.7], [0, 0.5]]))
+
+
+def test_of_tags_the_teacher_has_a_larger_share_and_never_more_than_all() -> None:
+    tags, own = torch.tensor([[[0.0, 0], [1.0, 0.0], [1.0, 0]]]), torch.tensor([[[0.0, 0], [0.0, 1.0], [1.0, 0]]])
+    trust = {"arcs": torch.ones(2), "tags": torch.tensor([0.0, 0.6])}
+    for mixing, left in ((0.0, 1.0), (0.5, 0.2), (0.9, 0.0)):
+        found = complete(projected(ARCS, tags=tags), said(OWN, 1, tags=own), trust, mixing, NONE).distributions["tags"]
+        torch.testing.assert_close(found[0, 1], torch.tensor([left, 1 - left]))
 
 
 def test_labels_stay_projected_where_projection_placed_the_arc_whatever_is_mixed_in() -> None:
@@ -108,3 +118,10 @@ def test_trust_is_twice_the_agreement_less_one_and_rare_relations_follow_the_res
     assert 0.95 < shares[0] < 1
     assert agreement.trust().tolist() == pytest.approx([max(0, 2 * share - 1) for share in shares.tolist()])
     assert agreement.trust()[3] == 0
+
+
+def test_a_label_of_its_own_that_the_parser_lacks_is_an_error_unless_it_is_the_default() -> None:
+    assert own_label_mask(["nmod", "amod"], LossConfig()).tolist() == [0, 0], "a treebank without compounds"
+    assert own_label_mask(["nmod", "amod"], LossConfig(own_labels=("amod",))).tolist() == [0, 1]
+    with pytest.raises(SubdpError, match=r"own_labels names 'compuond'.*nmod, amod"):
+        own_label_mask(["nmod", "amod"], LossConfig(own_labels=("compuond",)))

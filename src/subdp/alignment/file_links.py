@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise, repeat
+from itertools import repeat
 from typing import Any, TypeVar
 
 from subdp.alignment.aligner import Aligner
 from subdp.alignment.links import Alignment, read_alignments
 from subdp.corpus.bitext import Bitext, Pair
 from subdp.support.errors import SubdpError, counted
-from subdp.support.files import Source, name_of, read_bytes
+from subdp.support.files import Source, file_hash, name_of
+from subdp.support.on_disk import Lines
 
 _Item = TypeVar("_Item")
 
@@ -32,13 +33,14 @@ class FileAligner(Aligner):
     @cached_property
     def fingerprint(self) -> str:
         """Changes with the file's content: silver made with other links is other silver."""
-        digest = hashlib.sha256(read_bytes(self.path)).hexdigest()
-        return f"FileAligner(sha256={digest}, one_to_one={self.one_to_one})"
+        return f"FileAligner(sha256={file_hash(self.path)}, one_to_one={self.one_to_one})"
 
     @cached_property
-    def alignments(self) -> list[Alignment]:
-        """The alignments of all lines."""
-        return list(read_alignments(self.path))
+    def alignments(self) -> Sequence[Alignment]:
+        """The alignments of all lines, in a temporary file."""
+        return Lines.of(
+            read_alignments(self.path), lambda links: str(links).encode(), lambda line: Alignment.parse(line.decode())
+        )
 
     def prepared(self, bitext: Bitext) -> Bitext:
         """The bitext with a line number for every pair.
@@ -54,7 +56,7 @@ class FileAligner(Aligner):
         elif there != len(bitext):
             reason = f"has {counted(there, 'line')} for {counted(len(bitext), 'pair')}"
         else:
-            return replace(bitext, pairs=tuple(replace(pair, line=at) for at, pair in enumerate(bitext, 1)))
+            return bitext.with_pairs(replace(pair, line=at) for at, pair in enumerate(bitext, 1))
         raise SubdpError(reason, where=name_of(self.path), hint=_ONE_LINE)
 
     def align(self, pairs: Iterable[Pair]) -> Iterator[Alignment]:
@@ -76,11 +78,14 @@ def _again(path: Source, one_to_one: bool) -> FileAligner:
     return FileAligner(path, one_to_one=one_to_one)
 
 
-def line_numbers(pairs: Sequence[Pair]) -> list[int] | None:
+def line_numbers(pairs: Iterable[Pair]) -> Sequence[int] | None:
     """The line numbers of pairs that were read in order from one file, or None if any is unknown."""
-    numbers = [pair.line for pair in pairs if pair.line is not None]
-    known = len(numbers) == len(pairs) and all(before < after for before, after in pairwise(numbers))
-    return numbers if known else None
+    numbers = array("q")
+    for pair in pairs:
+        if pair.line is None or (numbers and pair.line <= numbers[-1]):
+            return None
+        numbers.append(pair.line)
+    return numbers
 
 
 def by_line(bitext: Bitext, items: Iterable[_Item], nothing: _Item) -> Iterator[_Item]:

@@ -34,7 +34,7 @@ _interpreted = 0
 
 
 def decoder(cells: int) -> DecodeAll:
-    """`_decode_all`, for matrices with so many cells: compiled once there have been enough of them for that to pay."""
+    """`_decode_all`, compiled once enough cells of matrices have been decoded for that to pay."""
     global _interpreted
     if _interpreted < MOST_INTERPRETED:
         _interpreted += cells

@@ -75,8 +75,10 @@ def groups_of(labels: Sequence[str]) -> list[list[int]]:
     return [numbers for numbers in found if numbers]
 
 
-def one_of_each(scores: Floats, heads: Sequence[int], groups: Sequence[Sequence[int]]) -> Integers:
-    """The labels of a sentence with the highest sum of scores such that no head has two dependents of one group.
+def one_of_each(scores: Floats, heads: Sequence[int] | Integers, groups: Sequence[Sequence[int]]) -> Integers:
+    """The labels of words with the highest sum of scores such that no head has two dependents of one group.
+
+    Of several sentences at once if their heads have different numbers.
 
     Shape: scores [n, L], heads [n] → [n].
     """

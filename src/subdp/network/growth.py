@@ -1,15 +1,25 @@
-"""A network with more values than it was trained with: labels of another source parser, of trees, of a new tag set."""
+"""New networks: with random weights, or with the weights of another network that has fewer values (labels of another
+source parser, of trees, of a new tag set), reads other layers or has other sizes.
+"""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from subdp.encoder.encoder import Encoder
 from subdp.network.biaffine import Biaffine
 from subdp.projection.substructures import Inventory
 from subdp.support.errors import SubdpError
+from subdp.support.settings import NetworkConfig
 
 _NEVER = -10.0  # The score of a value that has not been learnt: possible, but hardly ever chosen.
+
+
+def new_network(config: NetworkConfig, encoder: Encoder, inventory: Inventory, seed: int) -> Biaffine:
+    """A network with random weights, for the vectors of an encoder."""
+    torch.manual_seed(seed)
+    return Biaffine(config, len(encoder.check_layers(config.layers)), encoder.hidden, inventory)
 
 
 def with_values(network: Biaffine, known: Inventory, wanted: Inventory, sizes: Biaffine) -> Biaffine:
@@ -22,6 +32,14 @@ def with_values(network: Biaffine, known: Inventory, wanted: Inventory, sizes: B
         state[name] = _grown(name, old, state[name])
     sizes.load_state_dict(state)
     return sizes.to(network.device)
+
+
+def with_weights(network: Biaffine, other: Biaffine) -> Biaffine:
+    """Copy the weights of `network` that fit, by name and shape, into `other`."""
+    state, old = other.state_dict(), network.state_dict()
+    fitting = {name: old[name] for name, new in state.items() if name in old and old[name].shape == new.shape}
+    other.load_state_dict({**state, **fitting})
+    return other.to(network.device)
 
 
 def _grown(name: str, old: Tensor, new: Tensor) -> Tensor:

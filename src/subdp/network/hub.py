@@ -10,8 +10,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-from subdp.network.shipped import SHIPPED
 from subdp.support.errors import SubdpError
+
+SHIPPED = Path(__file__).parent / "models" / "en"
+"""The English parser that comes with the package."""
 
 FILES = ("config.json", "labels.json", "model.safetensors", "README.md")
 """What a model folder is, on the Hub as on disk."""
@@ -20,10 +22,13 @@ _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+").fullmatch
 
 
 def find_model(name: str | Path) -> Path:
-    """The folder of a parser: `en` is the one that ships; any other name is a folder or, as org/name, on the Hub."""
+    """The folder of a parser: `en` is the one that ships; any other name is a folder or, as org/name, on the Hub.
+
+    Where there is a folder `org`, a missing `org/name` is taken for a misspelt path and the Hub is not asked.
+    """
     if name == "en":
         return SHIPPED
-    if isinstance(name, Path) or Path(name).is_dir() or not _HUB_NAME(name):
+    if isinstance(name, Path) or Path(name).is_dir() or not _HUB_NAME(name) or Path(name).parent.is_dir():
         return Path(name)
     try:
         return Path(_hub().snapshot_download(name, allow_patterns=list(FILES)))

@@ -52,8 +52,8 @@ def facts(values: Mapping[str, Sequence[str]], encoder: str, about: Mapping[str,
 def _front_matter(about: Mapping[str, Any]) -> list[str]:
     """What the Hub reads, in YAML, of which JSON is a part: what is not known is left out."""
     first = about
-    while "adapted_from" in first:
-        first = first["adapted_from"]
+    while before := first.get("adapted_from", first.get("distilled_from")):
+        first = before
     matter: dict[str, Any] = {"library_name": "subdp", "pipeline_tag": "token-classification"}
     if language := about.get("language", _language(about)):
         matter["language"] = language
@@ -72,6 +72,9 @@ def _front_matter(about: Mapping[str, Any]) -> list[str]:
 
 def _language(about: Mapping[str, Any]) -> str | None:
     """The language of the treebank that a parser was trained on, by the file's name; one adapted has no such file."""
+    if teacher := about.get("distilled_from"):
+        language: str | None = teacher.get("language", _language(teacher))
+        return language
     found = _UD_FILE(about.get("treebank", ""))
     return found[1] if found else None
 
@@ -102,16 +105,20 @@ def _history(about: Mapping[str, Any]) -> list[str]:
             f"- {', '.join(added['layers'])} added afterwards, trained on {size}, {counted(added['epochs'], 'epoch')};"
             " the trees stayed as they were."
         )
+    if distilled := about.get("distilled_on"):
+        size = f"{counted(distilled['sentences'], 'sentence')} of raw text ({counted(distilled['words'], 'word')})"
+        steps.append(f"- Trained to predict what a larger parser predicts on {size}, {_epochs(about)}.")
     if adapted := about.get("adapted_on"):
         steps.append(f"- Adapted to {_material(adapted)}, {_epochs(about)}.")
     if about.get("agreement") is not None:
         share = f"{about['agreement']:.0%}"
         steps.append(f"- On the target sentences, the source parser and projection agreed on {share} of the heads.")
-    if before := about.get("adapted_from"):
-        title = before.get("title", "a source parser")
-        licence = f" (licence: {before['licence']})" if "licence" in before else ""
-        steps.append(f"- It started from: {title}{licence}.")
-        steps += [f"  {step}" for step in _history(before)]
+    for key, began in (("adapted_from", "It started from"), ("distilled_from", "The larger parser")):
+        if before := about.get(key):
+            title = before.get("title", "a source parser" if key == "adapted_from" else "a parser")
+            licence = f" (licence: {before['licence']})" if "licence" in before else ""
+            steps.append(f"- {began}: {title}{licence}.")
+            steps += [f"  {step}" for step in _history(before)]
     return steps
 
 

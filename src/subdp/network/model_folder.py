@@ -6,6 +6,7 @@ trained are stored with the network.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import shutil
@@ -22,6 +23,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from subdp.corpus.tokenizers import AUTO
+from subdp.encoder.encoder import Encoder
 from subdp.network.biaffine import Biaffine
 from subdp.network.model_card import card
 from subdp.projection.substructures import ARCS, LABELS, Inventory
@@ -53,6 +55,35 @@ class Model:
     encoder_state: Mapping[str, Tensor] = field(default_factory=dict)
     tokenizer: str = AUTO
 
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the encoder and the weights."""
+        digest = hashlib.sha256(self.encoder["fingerprint"].encode())
+        for name, tensor in sorted(self.tensors.items()):
+            digest.update(name.encode() + tensor.detach().cpu().numpy().tobytes())
+        return digest.hexdigest()[:32]
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """All weights, as they are named on disk."""
+        return {**self.network.state_dict(), **{f"{_ENCODER}{k}": v for k, v in self.encoder_state.items()}}
+
+    def check_encoder(self, encoder: Encoder, where: str) -> None:
+        """Raise unless the model was trained with this encoder."""
+        if encoder.fingerprint != self.encoder["fingerprint"]:
+            hint = f"it was trained with {self.encoder['name']}; name that one with --encoder, or encoder= in Python"
+            raise SubdpError("was trained with another encoder", where=where, hint=hint)
+
+
+def encoder_facts(encoder: Encoder) -> dict[str, Any]:
+    """What a model folder says of its encoder."""
+    return {
+        "name": encoder.name,
+        "fingerprint": encoder.fingerprint,
+        "layers": encoder.layers,
+        "hidden": encoder.hidden,
+    }
+
 
 def save_folder(folder: Path, model: Model, *, half: bool) -> None:
     """Write a model folder, all or nothing: it appears under its name only when complete."""
@@ -66,16 +97,28 @@ def save_folder(folder: Path, model: Model, *, half: bool) -> None:
         _write_json(temporary / "labels.json", values)
         (temporary / "README.md").write_text(card(values, model.encoder, model.about), encoding="utf-8")
         dtype = torch.float16 if half else torch.float32
-        tensors = {**model.network.state_dict(), **{f"{_ENCODER}{k}": v for k, v in model.encoder_state.items()}}
-        stored = {name: tensor.to(dtype).contiguous() for name, tensor in tensors.items()}
+        stored = {name: tensor.to(dtype).contiguous() for name, tensor in model.tensors.items()}
         (temporary / "model.safetensors").write_bytes(save(stored))
         temporary.chmod(0o755)
-        if folder.exists():
-            shutil.rmtree(folder)
-        temporary.replace(folder)
+        _put(temporary, folder)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def _put(new: Path, folder: Path) -> None:
+    """Move a folder to its place; one that is there is moved aside first, so that at every moment one is whole."""
+    if not folder.exists():
+        new.replace(folder)
+        return
+    aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    folder.replace(aside)
+    try:
+        new.replace(folder)
+    except BaseException:
+        aside.replace(folder)
+        raise
+    shutil.rmtree(aside)
 
 
 def check_replaceable(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -64,12 +65,11 @@ def predict(
     def of_batch(scored: Scored, chosen: Sequence[Sentence]) -> list[Prediction]:
         arcs = scored.arcs.cpu().numpy()
         heads = decode_batch(arcs, [len(sentence) for sentence in chosen])
-        padded = torch.zeros(scored.mask.shape, dtype=torch.long)
-        for row, tree in enumerate(heads):
-            padded[row, 1 : len(tree) + 1] = torch.tensor(tree)
-        padded = padded.to(scored.arcs.device)
-        labels = scored.labels.at(padded)
-        roots = padded == 0
+        inside = scored.mask.cpu().numpy()
+        padded: npt.NDArray[np.int64] = np.zeros(inside.shape, np.int64)
+        padded[inside] = list(chain.from_iterable(heads))
+        at = torch.from_numpy(padded).to(scored.arcs.device)
+        labels, roots = scored.labels.at(at), at == 0
         if root is not None:
             is_root = torch.arange(labels.shape[-1], device=labels.device) == root
             labels = labels.masked_fill(is_root != roots[..., None], -torch.inf).log_softmax(-1)
@@ -79,27 +79,29 @@ def predict(
         if UPOS in tags:
             allowed = tags[UPOS] + _allowed(chosen, values, tags[UPOS].shape, retag=retag)
             scores, tag_of = labels_with_tags(scores, allowed, roots.cpu().numpy(), agreed)
-        best_labels = np.zeros(scores.shape[:-1], np.int64)
-        for row, tree in enumerate(heads):
-            best_labels[row, 1 : len(tree) + 1] = one_of_each(scores[row, 1 : len(tree) + 1], tree, groups)
+        # All sentences at once, their heads numbered apart.
+        apart = padded + padded.shape[1] * np.arange(len(padded))[:, None]
+        best_labels: npt.NDArray[np.int64] = np.zeros(padded.shape, np.int64)
+        best_labels[inside] = one_of_each(scores[inside], apart[inside], groups)
         if UPOS in tags:
             best[UPOS] = np.take_along_axis(tag_of, best_labels[..., None], -1).squeeze(-1)
-        probabilities = labels.exp().cpu().numpy()
+        numbers, labelled = {name: values.tolist() for name, values in best.items()}, best_labels.tolist()
+        chances, probabilities = np.exp(arcs), labels.exp().cpu().numpy()
         shares = {name: np.exp(scores) for name, scores in tags.items()}
         return [
             Prediction(
                 tree,
-                tuple(best_labels[row, inside].tolist()),
-                {name: tuple(numbers[row, inside].tolist()) for name, numbers in best.items()},
-                np.exp(arcs[row, : len(tree) + 1, : len(tree) + 1]),
-                probabilities[row, inside],
-                {name: share[row, inside] for name, share in shares.items()},
+                tuple(labelled[row][words]),
+                {name: tuple(values[row][words]) for name, values in numbers.items()},
+                chances[row, : len(tree) + 1, : len(tree) + 1],
+                probabilities[row, words],
+                {name: share[row, words] for name, share in shares.items()},
             )
             for row, tree in enumerate(heads)
-            for inside in [slice(1, len(tree) + 1)]
+            for words in [slice(1, len(tree) + 1)]
         ]
 
-    return _in_order(network, sentences, lambda sentence: sentence.words, batcher, of_batch)
+    return over_batches(network, sentences, lambda sentence: sentence.words, batcher, of_batch)
 
 
 def _allowed(sentences: Sequence[Sentence], values: Sequence[str], size: tuple[int, ...], *, retag: bool) -> Floats:
@@ -142,7 +144,7 @@ def distributions(network: Biaffine, sentences: Iterable[Words], batcher: Batche
             for row, n in enumerate(map(len, chosen))
         ]
 
-    return _in_order(network, sentences, lambda words: words, batcher, of_batch)
+    return over_batches(network, sentences, lambda words: words, batcher, of_batch)
 
 
 def chunk_words(device: torch.device) -> int:
@@ -150,13 +152,14 @@ def chunk_words(device: torch.device) -> int:
     return _CHUNK * _BATCH_WORDS.get(device.type, _OTHER_BATCH_WORDS)
 
 
-def _in_order(
+def over_batches(
     network: Biaffine,
     sentences: Iterable[_Item],
     words_of: Callable[[_Item], Words],
     batcher: Batcher,
     of_batch: Callable[[Scored, Sequence[_Item]], list[_Result]],
 ) -> Iterator[_Result]:
+    """What `of_batch` makes of the network's scores of sentences, in order, as a stream."""
     device = network.device
     for chunk in chunks(sentences, chunk_words(device)):
         results: list[Any] = [None] * len(chunk)

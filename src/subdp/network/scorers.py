@@ -45,19 +45,22 @@ class PairScores:
 
     def all(self) -> Tensor:
         """For all pairs. Shape: [B, N+1, N+1, K]."""
-        size, count = self.heads.shape[-1], self.weight.shape[0]
-        by_value = self.dependents @ self.weight.transpose(0, 1).reshape(size, count * size)
-        batch, length = self.dependents.shape[:2]
-        scores = by_value.reshape(batch, length * count, size) @ self.heads.transpose(1, 2)
-        return scores.reshape(batch, length, count, length).transpose(2, 3).log_softmax(-1)
+        batch, length, size = self.heads.shape
+        # Heads first, so that the values of a pair lie side by side in memory.
+        scores = self.heads @ self._by_value().reshape(batch, -1, size).transpose(1, 2)
+        return scores.reshape(batch, length, length, -1).log_softmax(-1).transpose(1, 2)
 
     def at(self, heads: Tensor) -> Tensor:
         """For one head of each word. Shape: heads [B, N+1] → [B, N+1, K]."""
-        size, count = self.heads.shape[-1], self.weight.shape[0]
+        size = self.heads.shape[-1]
         chosen = self.heads.gather(1, heads[..., None].expand(-1, -1, size))
-        by_value = self.dependents @ self.weight.transpose(0, 1).reshape(size, count * size)
-        scores = (by_value.reshape(*heads.shape, count, size) * chosen[..., None, :]).sum(-1)
+        scores = (self._by_value().reshape(*heads.shape, -1, size) * chosen[..., None, :]).sum(-1)
         return scores.log_softmax(-1)
+
+    def _by_value(self) -> Tensor:
+        """D W_l for all values l. Shape: [B, N+1, K · (d+1)]."""
+        size = self.heads.shape[-1]
+        return self.dependents @ self.weight.transpose(0, 1).reshape(size, -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,9 +20,11 @@ from subdp.encoder.batch import Batcher, Words
 from subdp.network.biaffine import Biaffine
 from subdp.network.confidence import confidences
 from subdp.network.prediction import UPOS, Prediction, distributions, predict
-from subdp.projection.silver import SilverPair, SilverStore
+from subdp.projection.silver import SHARD, SilverPair, SilverStore
 from subdp.projection.soft_tree import SoftTree
 from subdp.projection.substructures import LABELS, SUBSTRUCTURES, Inventory, of_kind
+from subdp.support.engine import title_of
+from subdp.support.shard_folder import ShardFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +71,46 @@ class ParseUnit:
 
 
 @dataclass(frozen=True, slots=True)
+class SentencesUnit:
+    """The sentences of one file among many."""
+
+    number: int
+    sentences: list[Sentence]
+
+    @property
+    def name(self) -> str:
+        """The file."""
+        return f"{self.number:05d}.conllu"
+
+    def __str__(self) -> str:
+        return f"{self.name}: {title_of(self.sentences)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ParseToFile:
+    """Parses the sentences of a file and writes it."""
+
+    parse: ParseUnit
+    folder: ShardFolder
+
+    def __call__(self, unit: SentencesUnit) -> int:
+        trees = self.parse(unit.sentences)
+        self.folder.write(unit.name, "".join(f"{tree.conllu}\n\n" for tree in trees).encode())
+        return len(trees)
+
+
+@dataclass(frozen=True, slots=True)
 class PairsUnit:
     """The pairs of one shard of silver and, where they replace the parser's output, the source's gold trees."""
 
     number: int
     pairs: Sequence[Pair]
     gold: Sequence[Sentence] | None
+
+    def __str__(self) -> str:
+        start = self.number * SHARD + 1
+        first, last = (" ".join(pair.source) for pair in (self.pairs[0], self.pairs[-1]))
+        return f"pairs {start:,} to {start + len(self.pairs) - 1:,}, from “{first}” to “{last}”"
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def with_trees(
         others = f", nor {'has' if len(without) == 2 else 'have'} {counted(len(without) - 1, 'other pair')}"
         hint = "the treebank must contain the source sentences; `subdp translate` makes such a bitext from it"
         raise _fault(f"has no gold tree{others if len(without) > 1 else ''}", without[0], bitext, hint)
-    return replace(bitext, pairs=tuple(pairs)), tuple(trees)
+    return bitext.with_pairs(pairs), tuple(trees)
 
 
 def check_trees(trees: Sequence[Sentence], label_names: Collection[str]) -> None:

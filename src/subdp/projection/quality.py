@@ -5,13 +5,15 @@ A run's `report.json` holds this, along with what the filters dropped. Numpy onl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from bisect import insort
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from subdp.projection.silver import Silver
 from subdp.projection.soft_tree import project
 from subdp.projection.substructures import of_kind
+from subdp.support.settings import ManyToOne
 
 _WORST = 10
 
@@ -39,10 +41,10 @@ class PairQuality:
         return (self.kept - self.self_loops) / self.words
 
 
-def pair_qualities(silver: Silver) -> Iterable[PairQuality]:
-    """The quality of every pair of a store, as a stream."""
+def pair_qualities(silver: Silver, many_to_one: ManyToOne) -> Iterable[PairQuality]:
+    """The quality of every pair of a store, projected as training will project it (`LossConfig`), as a stream."""
     for pair in silver:
-        tree = project(pair.tree(silver.inventory), pair.alignment, onto=pair.target)
+        tree = project(pair.tree(silver.inventory), pair.alignment, onto=pair.target, many_to_one=many_to_one)
         yield PairQuality(
             source=" ".join(pair.source),
             target=" ".join(pair.target),
@@ -55,29 +57,55 @@ def pair_qualities(silver: Silver) -> Iterable[PairQuality]:
         )
 
 
-def summary(pairs: Sequence[PairQuality]) -> dict[str, Any]:
-    """Means over all target words, and the sentences with the least useful mass."""
-    words = sum(pair.words for pair in pairs)
-    worst = sorted(pairs, key=lambda pair: pair.useful)[:_WORST]
-    return {
-        "pairs": len(pairs),
-        "target_words": words,
-        "linked": sum(pair.linked for pair in pairs) / words,
-        "coverage": sum(pair.kept for pair in pairs) / words,
-        "layers": {
-            name: {"coverage": sum(pair.layers.get(name, 0.0) for pair in pairs) / words}
-            for name in dict.fromkeys(name for pair in pairs for name in pair.layers)
-        },
-        "self_loop_mass": sum(pair.self_loops for pair in pairs) / words,
-        "entropy_bits": sum(pair.entropy for pair in pairs) / words,
-        "worst": [
-            {
-                "source": pair.source,
-                "target": pair.target,
-                "coverage": pair.kept / pair.words,
-                "self_loop_mass": pair.self_loops / pair.words,
-                "entropy_bits": pair.entropy / pair.words,
-            }
-            for pair in worst
-        ],
-    }
+@dataclass(slots=True)
+class Summary:
+    """Sums over all pairs that were added, one by one, and the pairs with the least useful mass."""
+
+    pairs: int = 0
+    words: int = 0
+    linked: int = 0
+    kept: float = 0.0
+    self_loops: float = 0.0
+    entropy: float = 0.0
+    layers: dict[str, float] = field(default_factory=dict)
+    worst: list[PairQuality] = field(default_factory=list)
+
+    def add(self, pair: PairQuality) -> None:
+        """Count one pair."""
+        self.pairs += 1
+        for name in ("words", "linked", "kept", "self_loops", "entropy"):
+            setattr(self, name, getattr(self, name) + getattr(pair, name))
+        for name, mass in pair.layers.items():
+            self.layers[name] = self.layers.get(name, 0.0) + mass
+        insort(self.worst, pair, key=lambda one: one.useful)
+        del self.worst[_WORST:]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Means over all target words, and the sentences with the least useful mass."""
+        return {
+            "pairs": self.pairs,
+            "target_words": self.words,
+            "linked": self.linked / self.words,
+            "coverage": self.kept / self.words,
+            "layers": {name: {"coverage": mass / self.words} for name, mass in self.layers.items()},
+            "self_loop_mass": self.self_loops / self.words,
+            "entropy_bits": self.entropy / self.words,
+            "worst": [
+                {
+                    "source": pair.source,
+                    "target": pair.target,
+                    "coverage": pair.kept / pair.words,
+                    "self_loop_mass": pair.self_loops / pair.words,
+                    "entropy_bits": pair.entropy / pair.words,
+                }
+                for pair in self.worst
+            ],
+        }
+
+
+def summary(pairs: Iterable[PairQuality]) -> dict[str, Any]:
+    """The summary of a stream of pairs."""
+    found = Summary()
+    for pair in pairs:
+        found.add(pair)
+    return found.as_dict()

@@ -53,6 +53,10 @@ class SilverPair:
     distributions: Mapping[str, Half]
     more: tuple[SilverPair, ...] = ()
 
+    def __repr__(self) -> str:
+        links = counted(len(self.alignment.links), "link")
+        return f"<SilverPair: {outline(self.source)} → {outline(self.target)}, {links}>"
+
     def tree(self, inventory: Inventory) -> SoftTree:
         """The distributions over the source sentence as a soft tree."""
         distributions = {name: values.astype(np.float32) for name, values in self.distributions.items()}

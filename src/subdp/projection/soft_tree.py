@@ -18,9 +18,10 @@ from subdp.decoding.decode import decode
 from subdp.drawing.arcs import Arc
 from subdp.drawing.notebook import outline, scrolled
 from subdp.drawing.svg import render_svg
-from subdp.projection.operators import project_hard, target_to_source
+from subdp.projection.operators import head_links, project_hard, target_to_source
 from subdp.projection.substructures import ARCS, LABELS, Inventory, carry, find_substructure, shape
 from subdp.support.errors import SubdpError, counted
+from subdp.support.settings import ManyToOne
 
 Floats = npt.NDArray[np.floating]
 _TOLERANCE = 1e-3  # for rows that sum to 1 in half precision
@@ -176,8 +177,13 @@ class SoftTree:
         return Sentence.of(self.words, heads=heads, labels=labels)
 
 
-def project(source: Sentence | SoftTree, alignment: Alignment, *, onto: Sequence[str]) -> SoftTree:
+def project(
+    source: Sentence | SoftTree, alignment: Alignment, *, onto: Sequence[str], many_to_one: ManyToOne = "mean"
+) -> SoftTree:
     """Carry a tree, discrete or soft, through a word alignment onto the words of the translation.
+
+    A word with links to several source words stands for all of them alike (`mean`, as in the paper), or for the one
+    that is the `head` of the others, as training has it by default.
 
     >>> english = Sentence.of("I slept".split(), heads=[2, 0], labels=["nsubj", "root"])
     >>> project(english, Alignment.parse("0-0 1-1"), onto="Ich schlief".split()).heads_of(1)
@@ -186,6 +192,8 @@ def project(source: Sentence | SoftTree, alignment: Alignment, *, onto: Sequence
     tree = SoftTree.of(source) if isinstance(source, Sentence) else source
     matrix = _matrix(tree.words, alignment, onto)
     null = target_to_source(matrix)[1:, -1]
+    if many_to_one == "head":
+        matrix = head_links(matrix, tree.arcs)
     carried = {
         name: carry(find_substructure(name).kind, distribution, matrix)
         for name, distribution in tree.distributions.items()

@@ -5,69 +5,89 @@ Gives back what a model card says of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from subdp.corpus.treebank import Sentence
-from subdp.encoder.batch import Batcher
-from subdp.network.biaffine import Biaffine
 from subdp.projection.silver import Silver
-from subdp.projection.substructures import Inventory
-from subdp.support.settings import Settings
+from subdp.projection.substructures import LABELS, Inventory
+from subdp.support.errors import SubdpError
+from subdp.support.settings import Settings, TrainConfig
 from subdp.support.values import as_dict
-from subdp.training.examples import Examples, MixedExamples, SoftExamples, TreeExamples
-from subdp.training.loop import mean_loss, train
+from subdp.training.examples import Examples, SoftExamples, TreeExamples
+from subdp.training.loop import mean_loss
+from subdp.training.step import trained_parts
+from subdp.training.student import Student
 
 HELD_OUT = 0.1  # The share of pairs or trees that choose the epoch and are not trained on.
 _ENOUGH_TREES = 100  # Of fewer, a tenth would be too small to choose an epoch by.
+_PRIOR = 60  # n₀: corrections that count as much as what the parser knew before.
 
 
-@dataclass(frozen=True, slots=True)
-class Student:
-    """A network to adapt, with the vectors that it reads and the values that it predicts."""
-
-    network: Biaffine
-    batcher: Batcher
-    inventory: Inventory
+def check_silver(silver: Silver, inventory: Inventory) -> None:
+    """Raise unless a parser with this inventory can learn from the silver."""
+    if dict(silver.inventory) != dict(inventory):
+        hint = "make it with this parser, or with Silver.of(pairs, parser.inventory)"
+        raise SubdpError("the silver has other labels than this parser", where=silver.where, hint=hint)
+    if len(silver) == 0:
+        raise SubdpError("there are no sentence pairs to learn from", where=silver.where)
 
 
 def adapt_to_silver(
     student: Student,
     teacher: Student,
     silver: Silver,
-    trees: Sequence[Sentence],
     settings: Settings,
     *,
     seed: int,
     held_out: float = HELD_OUT,
     folder: Path | None = None,
 ) -> dict[str, Any]:
-    """Train on projected distributions, together with gold trees if there are any; held-out pairs choose the epoch."""
-    order = np.random.default_rng(seed).permutation(len(silver)).tolist()
+    """Train on projected distributions; held-out pairs choose the epoch."""
+    order = np.random.default_rng(seed).permutation(len(silver))
     apart = round(held_out * len(silver))
     examples = SoftExamples(teacher.batcher, silver, order[apart:], settings.losses)
     examples, agreement = examples.taught_by(teacher.network)
-    examples = replace(examples, batcher=student.batcher)
-    test = replace(examples, indices=order[:apart])
-    gold = TreeExamples(student.batcher, trees, student.inventory)
+    both = replace(examples, indices=order).worked_out(student.network.device)
+    examples, test = (replace(both, indices=part, batcher=student.batcher) for part in (order[apart:], order[:apart]))
     made = {
-        "adapted_on": {"pairs": len(silver), "made_from": silver.made_from, **_trees_facts(trees)},
+        "adapted_on": {"pairs": len(silver), "made_from": silver.made_from},
         "losses": as_dict(settings.losses),
         "agreement": agreement,
     }
-    return made | _train(student, MixedExamples(examples, gold) if trees else examples, test, settings, seed, folder)
+    return made | _train(student, examples, test, settings.adapt, seed, folder)
+
+
+def count_corrections(drafts: Iterable[Sentence], trees: Iterable[Sentence]) -> int:
+    """The number of words whose head or label is another in the tree than in the draft; unknown heads do not count."""
+    count = 0
+    for draft, tree in zip(drafts, trees, strict=True):
+        before, after = (list(zip(one.heads, LABELS.read(one), strict=True)) for one in (draft, tree))
+        count += sum(new[0] >= 0 and new != old for old, new in zip(before, after, strict=True))
+    return count
 
 
 def adapt_to_trees(
-    student: Student, trees: Sequence[Sentence], settings: Settings, *, seed: int, folder: Path | None = None
+    student: Student,
+    trees: Sequence[Sentence],
+    config: TrainConfig,
+    *,
+    known: Inventory,
+    corrections: int,
+    seed: int,
+    folder: Path | None = None,
 ) -> dict[str, Any]:
-    """Train on trees. A few are all trained on, for as many epochs as the settings say; of more, some choose the epoch.
+    """Train on trees; of many, some choose the epoch. A word with an unknown head adds no loss.
 
-    A word with an unknown head adds no loss.
+    A few are all trained on, for as many epochs as the settings say. A handful of sentences is learnt by heart, so the
+    weights then go back towards those before, θ ← θ₀ + n / (n + n₀) · (θ − θ₀) after n `corrections`, words that the
+    parser had wrong; those of values that are not among the `known` ones stay, since there is nothing to go back to.
     """
     order = np.random.default_rng(seed).permutation(len(trees)).tolist()
     apart = round(HELD_OUT * len(trees)) if len(trees) >= _ENOUGH_TREES else 0
@@ -75,31 +95,42 @@ def adapt_to_trees(
         TreeExamples(student.batcher, [trees[index] for index in indices], student.inventory)
         for indices in (order[apart:], order[:apart])
     )
-    return {"adapted_on": _trees_facts(trees)} | _train(student, examples, test, settings, seed, folder)
+    trained = trained_parts(student.network, student.batcher)
+    before = {name: tensor.clone() for name, tensor in trained.state_dict().items()}
+    facts = _trees_facts(trees)
+    made = {"adapted_on": facts} | _train(student, examples, test, config, seed, folder)
+    if not apart:
+        share = corrections / (corrections + _PRIOR)
+        _go_back(trained.state_dict(), before, share, known, student.inventory)
+    return made
+
+
+@torch.no_grad()
+def _go_back(
+    weights: Mapping[str, Tensor], before: Mapping[str, Tensor], share: float, known: Inventory, inventory: Inventory
+) -> None:
+    """Keep this share of what training changed, and all of it in the rows of values that were not known before."""
+    for name, tensor in weights.items():
+        kept = before[name].lerp(tensor, share)
+        for one, values in inventory.items():
+            if f".scorers.{one}." in name and len(tensor) == len(values):
+                kept[len(known[one]) :] = tensor[len(known[one]) :]
+        tensor.copy_(kept)
 
 
 def _train(
-    student: Student, examples: Examples, test: Examples, settings: Settings, seed: int, folder: Path | None
+    student: Student, examples: Examples, test: Examples, config: TrainConfig, seed: int, folder: Path | None
 ) -> dict[str, Any]:
     """Train in place; `test` examples, if there are any, choose the epoch."""
-    history = train(
-        student.network,
+    return student.fit(
         examples,
-        settings.adapt,
+        config,
         seed=seed,
         held_out=(lambda current: -mean_loss(current, test)) if test.lengths else None,
         folder=folder,
         title="adapting the parser",
     )
-    return {
-        "seed": seed,
-        "training": as_dict(settings.adapt),
-        "epochs": history.epoch,
-        "best_epoch": history.best_epoch,
-    }
 
 
 def _trees_facts(trees: Sequence[Sentence]) -> dict[str, int]:
-    if not trees:
-        return {}
     return {"trees": len(trees), "known_heads": sum(head >= 0 for tree in trees for head in tree.heads)}

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from subdp.corpus.layers import has_layer
 from subdp.corpus.treebank import UNKNOWN, Sentence
-from subdp.encoder.batch import UNTRAINED_WORDS, Batcher, batches
+from subdp.encoder.batch import UNTRAINED_WORDS, Batcher, Words, batches
+from subdp.encoder.threads import side_by_side
 from subdp.network.biaffine import Biaffine
 from subdp.network.scorers import Scored
 from subdp.projection.silver import Silver, SilverPair
 from subdp.projection.substructures import ARCS, LABELS, SUBSTRUCTURES, Inventory, find_substructure, shape
+from subdp.support.progress import progress
 from subdp.support.settings import LossConfig
-from subdp.training.losses import Projected, mean_of_sources, project_batch, soft_loss, tree_loss
+from subdp.training.losses import Projected, loss_weights, mean_of_sources, project_batch, tree_loss, weighted_loss
 from subdp.training.null_mass import Teacher, measure
+from subdp.training.packed import MOST_WORDS, Packed, pack, packed_loss
 
-_GOLD_SHARE = 0.25
-_MOST_REPEATS = 20
 _MOST_PAIRS = 1000  # Some 20,000 words: enough to measure agreement by relation, whatever the size of the bitext.
 
 
@@ -84,19 +88,23 @@ class TreeExamples:
 
 @dataclass(frozen=True)
 class SoftExamples:
-    """Pairs of silver, projected batch by batch; a `teacher`, if there is one, is mixed in."""
+    """Pairs of silver, projected batch by batch; a `teacher`, if there is one, is mixed in.
+
+    `kept` has what pairs project to, by their numbers, where it has been worked out before.
+    """
 
     batcher: Batcher
     silver: Silver
-    indices: Sequence[int]
+    indices: NDArray[np.int64]
     config: LossConfig
     teacher: Teacher | None = None
+    kept: Mapping[int, Packed] = field(default_factory=dict, repr=False)
 
     @cached_property
     def lengths(self) -> list[int]:
         """The number of target words of each pair."""
-        lengths = [len(words) for words in self.silver.targets()]
-        return [lengths[index] for index in self.indices]
+        lengths = np.fromiter((len(words) for words in self.silver.targets()), np.int32, len(self.silver))
+        return lengths[self.indices].tolist()  # type: ignore[no-any-return]
 
     def taught_by(self, network: Biaffine) -> tuple[SoftExamples, float | None]:
         """The examples with this network as teacher, and its agreement; unchanged and None if `completion` is none."""
@@ -107,29 +115,62 @@ class SoftExamples:
         teacher = Teacher.of(network, self.batcher, labels, self.config, agreements)
         return replace(self, teacher=teacher), agreements[ARCS.name].overall
 
+    def worked_out(self, device: torch.device) -> SoftExamples:
+        """The same examples with what they are to be fitted to worked out, as far as there is room for it.
+
+        Always in the same batches, so that a training that is resumed has the same weights as one that was not.
+        """
+        if self.config.label_weight == "none":  # All pairs of words have labels to fit: too many to keep.
+            return self
+        enough = bisect_right(list(accumulate(self.lengths)), MOST_WORDS)
+        kept: dict[int, Packed] = {}
+        with progress("projecting", sum(self.lengths[:enough]), "words") as advance:
+
+            def work(indices: list[int]) -> None:
+                kept.update(self._packed(self.indices[indices].tolist(), device))
+                advance(sum(self.lengths[index] for index in indices))
+
+            side_by_side(work, batches(self.lengths[:enough], UNTRAINED_WORDS, seed=0), device)
+        return replace(self, kept=kept)
+
     def loss(self, network: Biaffine, indices: Sequence[int], dropout: Sequence[Tensor] = ()) -> Tensor:
         """Partial cross entropy against the projected distributions."""
-        pairs = [self.silver[self.indices[index]] for index in indices]
-        targets = [pair.target for pair in pairs]
-        batch = self.batcher(targets)
-        scored = network(batch, dropout)
-        projected = self._project(pairs, scored.mask.device)
+        numbers = self.indices[indices].tolist()
+        if self.config.label_weight == "none":
+            weights, words = self._weights(numbers, network.device)
+            return weighted_loss(network(self.batcher(words), dropout), weights)
+        missing = [number for number in numbers if number not in self.kept]
+        new = self._packed(missing, network.device) if missing else {}
+        sentences = [new[number] if number in new else self.kept[number] for number in numbers]
+        return packed_loss(network(self.batcher([sentence.words for sentence in sentences]), dropout), sentences)
+
+    def _packed(self, numbers: Sequence[int], device: torch.device) -> dict[int, Packed]:
+        return dict(zip(numbers, pack(*self._weights(numbers, device)), strict=True))
+
+    @torch.no_grad()
+    def _weights(self, numbers: Sequence[int], device: torch.device) -> tuple[dict[str, Tensor], list[Words]]:
+        """What the log probabilities of these pairs' target sentences count in the loss, and the sentences."""
+        pairs = [self.silver[number] for number in numbers]
+        words: list[Words] = [pair.target for pair in pairs]
+        projected = self._project(pairs, device)
         if self.teacher is not None:
-            own = batch if self.teacher.batcher == self.batcher else self.teacher.batcher(targets)
-            projected = self.teacher.complete(projected, own)
-        return soft_loss(scored, projected, self.config)
+            projected = self.teacher.complete(projected, self.teacher.batcher(words))
+        lengths = torch.tensor([len(sentence) for sentence in words], device=device)[:, None]
+        positions = torch.arange(projected.arcs.shape[1], device=device)
+        return loss_weights(projected, (positions > 0) & (positions <= lengths), self.config), words
 
     def _first(self, network: Biaffine) -> Iterator[tuple[Scored, Projected]]:
-        """A network's scores of the first examples, with the distributions projected onto them."""
+        """A network's scores of the first examples, with the distributions projected onto them, but for labels."""
         for indices in batches(self.lengths[:_MOST_PAIRS], UNTRAINED_WORDS, seed=0):
-            pairs = [self.silver[self.indices[index]] for index in indices]
+            pairs = [self.silver[number] for number in self.indices[indices].tolist()]
             own = network(self.batcher([pair.target for pair in pairs]))
-            yield own, self._project(pairs, own.mask.device)
+            yield own, self._project(pairs, own.mask.device, labels=False)
 
-    def _project(self, pairs: Sequence[SilverPair], device: torch.device) -> Projected:
+    def _project(self, pairs: Sequence[SilverPair], device: torch.device, *, labels: bool = True) -> Projected:
         """The projected distributions of a batch, padded; the mean where there are several sources."""
         every = [one for pair in pairs for one in (pair, *pair.more)]
-        source, alignment = _padded(every, self.silver.inventory)
+        wanted = {name: values for name, values in self.silver.inventory.items() if labels or name != LABELS.name}
+        source, alignment = _padded(every, wanted)
         tensors = {name: torch.from_numpy(array).to(device) for name, array in source.items()}
         projected = project_batch(tensors, torch.from_numpy(alignment).to(device), self.config)
         if len(every) == len(pairs):
@@ -139,43 +180,21 @@ class SoftExamples:
 
 
 @dataclass(frozen=True)
-class MixedExamples:
-    """Silver and gold trees of the same language, trained on together.
+class TaughtExamples:
+    """Sentences with what a teacher predicts of them: SubDP with the identity as alignment."""
 
-    A few trees among thousands of pairs would hardly be heard, so each is seen several times an epoch: until trees are
-    a quarter of the words, but no tree more than 20 times, because a handful of sentences repeated more often are
-    learnt by heart.
-    """
-
-    silver: SoftExamples
-    trees: TreeExamples
-
-    @property
-    def batcher(self) -> Batcher:
-        """The silver's, which is the trees' too."""
-        return self.silver.batcher
-
-    @cached_property
-    def repeats(self) -> int:
-        """How often each tree is seen in an epoch."""
-        enough = _GOLD_SHARE / (1 - _GOLD_SHARE) * sum(self.silver.lengths) / max(1, sum(self.trees.lengths))
-        return max(1, min(_MOST_REPEATS, round(enough)))
+    batcher: Batcher
+    sentences: Sequence[Packed]
 
     @cached_property
     def lengths(self) -> list[int]:
-        """The number of words of each example, the silver's first."""
-        return [*self.silver.lengths, *self.trees.lengths * self.repeats]
+        """The number of words of each sentence."""
+        return [len(sentence.words) for sentence in self.sentences]
 
     def loss(self, network: Biaffine, indices: Sequence[int], dropout: Sequence[Tensor] = ()) -> Tensor:
-        """The sum of both losses; a batch may hold examples of both kinds."""
-        pairs = len(self.silver.lengths)
-        total = torch.zeros((), device=network.device)
-        for gold, examples in ((False, self.silver), (True, self.trees)):
-            rows = [row for row, index in enumerate(indices) if (index >= pairs) == gold]
-            if rows:
-                chosen = [(indices[row] - pairs) % len(self.trees.lengths) if gold else indices[row] for row in rows]
-                total = total + examples.loss(network, chosen, [mask[rows] for mask in dropout])
-        return total
+        """Cross entropy against the teacher's distributions; labels count as much as their arcs."""
+        chosen = [self.sentences[index] for index in indices]
+        return packed_loss(network(self.batcher([sentence.words for sentence in chosen]), dropout), chosen)
 
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float32]]

@@ -1,15 +1,15 @@
 """The one training loop, for gold trees and for soft trees alike.
 
-`train` reads top to bottom: batches, loss, step, held-out score, checkpoint. Every epoch draws its randomness from the
-seed and its own number, so a run that was killed and resumed with the same number of threads ends with exactly the
-weights of an uninterrupted one.
+`train` reads top to bottom: batches, step, held-out score, checkpoint. Every epoch draws its randomness from the seed
+and its own number, so a run that was killed and resumed with the same number of threads ends with exactly the weights
+of an uninterrupted one. With several ranks this runs on rank 0; the others take part in its steps (`step.py`).
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,20 +20,19 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from subdp.encoder.batch import UNTRAINED_WORDS, Batcher, batches
-from subdp.encoder.threads import cores, in_background, side_by_side
+from subdp.encoder.batch import UNTRAINED_WORDS, batches
+from subdp.encoder.threads import in_background
 from subdp.network.biaffine import Biaffine
 from subdp.support.errors import SubdpError
 from subdp.support.files import open_output
 from subdp.support.progress import progress
 from subdp.support.settings import TrainConfig
 from subdp.training.examples import Examples
+from subdp.training.ranks import current_ranks
+from subdp.training.step import Learner
 
 CHECKPOINT = "checkpoint.safetensors"
 METRICS = "metrics.jsonl"
-
-
-_LEAST_WORDS = 50  # Per core: fewer are not worth a core's own gradients, which are as large as the network.
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +61,8 @@ def train(
     end of the next one), and training resumes from a checkpoint that is there.
     """
     network.train()  # For CUDA, whose LSTM has no gradients in eval mode; dropout masks are passed in.
-    trained = _trained(network, examples.batcher)
-    parameters = [parameter for parameter in trained.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.Adam(parameters, lr=config.lr, betas=(0.9, 0.9), eps=1e-12, fused=True)
+    learner, ranks = Learner(network, examples, config), current_ranks()
+    trained, optimizer = learner.trained, learner.optimizer
     average, best = _copy(trained), _copy(trained)
     history = History()
     if folder is not None and (folder / CHECKPOINT).exists():
@@ -72,18 +70,14 @@ def train(
     words = sum(examples.lengths)
     batch_words = max(1, min(config.batch_words, words // config.least_batches))
     bar = progress(title, config.epochs * words, "words", done=history.epoch * words)
-    with bar as advance, in_background() as begin:
+    with bar as advance, in_background() as begin, ranks.assisted(learner.assist):
         while history.epoch < config.epochs and history.epoch - history.best_epoch < config.patience:
             epoch = history.epoch + 1
             torch.manual_seed(_seed(seed, epoch))
             total, step = 0.0, history.step
             for indices in batches(examples.lengths, batch_words, _seed(seed, epoch)):
                 count = sum(examples.lengths[index] for index in indices)
-                for group in optimizer.param_groups:
-                    group["lr"] = config.lr * 0.75 ** (step / config.decay_steps)
-                total += _gradients(network, parameters, examples, indices, count)
-                _clip(trained, config.clip)
-                optimizer.step()
+                total += learner.step(ranks, indices, 0.75 ** (step / config.decay_steps))
                 step += 1
                 _move(average, trained, min(config.average, step / (step + 10)))  # no long memory of the first steps
                 advance(count)
@@ -98,45 +92,6 @@ def train(
                 begin(partial(_write, folder, metrics, _snapshot(trained, optimizer, average, best), history))
     trained.load_state_dict(best)
     return history
-
-
-def _trained(network: Biaffine, batcher: Batcher) -> nn.ModuleDict:
-    """Everything that is trained: the network, and the batcher if it has parameters."""
-    return nn.ModuleDict({"network": network} | ({"batcher": batcher} if isinstance(batcher, nn.Module) else {}))
-
-
-def _gradients(
-    network: Biaffine, parameters: Sequence[nn.Parameter], examples: Examples, indices: Sequence[int], words: int
-) -> float:
-    """Set the gradients of a batch's mean loss per word, and return the loss summed over words.
-
-    The sentences are divided among the cores, since the steps of a BiLSTM are too small to parallelise. Dropout is
-    drawn for the whole batch, so that the number of cores changes only rounding.
-    """
-    dropout = network.draw_dropout(len(indices), max(examples.lengths[index] for index in indices))
-    shares = min(len(indices), cores(network.device), max(1, words // _LEAST_WORDS))
-    found: list[tuple[float, tuple[Tensor, ...]]] = [(0.0, ())] * shares
-
-    def work(share: int) -> None:
-        rows = slice(share, None, shares)
-        loss = examples.loss(network, indices[rows], [mask[rows] for mask in dropout])
-        found[share] = loss.item(), torch.autograd.grad(loss / words, parameters)
-
-    side_by_side(work, range(shares), network.device)
-    for parameter, *parts in zip(parameters, *(gradients for _, gradients in found), strict=True):
-        # A copy: Adam's fused step assumes the parameter's memory layout, and two gradients may share their memory.
-        parameter.grad = torch.empty_like(parameter).copy_(parts[0])
-        for part in parts[1:]:
-            parameter.grad += part
-    return sum(loss for loss, _ in found)
-
-
-def _clip(network: nn.Module, longest: float) -> None:
-    """Scale the gradient down to the maximum norm, if it is larger."""
-    gradients = [parameter.grad for parameter in network.parameters() if parameter.grad is not None]
-    norm = torch.nn.utils.get_total_norm(gradients)
-    if norm > longest:
-        torch.nn.utils.clip_grads_with_norm_(network.parameters(), longest, norm)
 
 
 def mean_loss(network: Biaffine, examples: Examples) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from subdp.network.scorers import HeadScores, PairScores, Scored
+from subdp.network.scorers import PairScores, Scored
 from subdp.projection.operators import head_links
 from subdp.projection.substructures import carry, find_substructure
 from subdp.support.settings import LossConfig, SelfLoops
@@ -115,27 +115,39 @@ def without_self_loops(arcs: Tensor, rule: SelfLoops) -> Tensor:
 
 def soft_loss(scored: Scored, projected: Projected, config: LossConfig) -> Tensor:
     """Partial cross entropy: −Σ_p Σ_q P̂2(q|p) log P2(q|p) − Σ_p Σ_q w_pq Σ_l P̂2(l|q→p) log P2(l|q→p), and for tags
-    −Σ_p Σ_k P̂2(k|p) log P2(k|p).
-
-    p = 1..T, q = 0..T; nothing is renormalised. w is 1 (`none`: the paper), P̂2(q|p) (`arc`), or P̂2(q|p) at the
-    likeliest q and 0 elsewhere (`best`); `label_pairs = aligned` makes it 0 where p or q has no link.
+    −Σ_p Σ_k P̂2(k|p) log P2(k|p); w as in `loss_weights`. p = 1..T, q = 0..T; nothing is renormalised.
 
     Shape: as in `Scored` and `Projected`.
     """
-    pairs = scored.mask[:, :, None] & (scored.mask | _root(scored.mask))[:, None, :]
+    return weighted_loss(scored, loss_weights(projected, scored.mask, config))
+
+
+def loss_weights(projected: Projected, mask: Tensor, config: LossConfig) -> dict[str, Tensor]:
+    """What each log probability of the network counts in the loss: P̂2(q|p), w_pq · P̂2(l|q→p), P̂2(k|p); 0 at padding.
+
+    w is 1 (`none`: the paper), P̂2(q|p) (`arc`), or P̂2(q|p) at the likeliest q and 0 elsewhere (`best`);
+    `label_pairs = aligned` makes it 0 where p or q has no link.
+
+    Shape: as in `Projected`; mask [B, N+1].
+    """
+    pairs = mask[:, :, None] & (mask | _root(mask))[:, None, :]
     arcs = projected.arcs * pairs
+    weight = _label_weight(arcs, config) * pairs
+    if config.label_pairs == "aligned":
+        weight = weight * (projected.linked[:, :, None] & projected.linked[:, None, :])
+    by_kind = {"head": pairs, "pair": weight[..., None], "word": mask[..., None]}
+    return {name: values * by_kind[find_substructure(name).kind] for name, values in projected.distributions.items()}
+
+
+def weighted_loss(scored: Scored, weights: Mapping[str, Tensor]) -> Tensor:
+    """−Σ weight · log P2, over all that the network predicts.
+
+    Shape: weights as `loss_weights` gives them.
+    """
     total = torch.zeros((), device=scored.mask.device)
     for name, part in scored.parts.items():
-        wanted = projected.distributions[name]
-        if isinstance(part, HeadScores):
-            total = total - (arcs * part.log_probabilities).sum()
-        elif isinstance(part, PairScores):
-            weight = _label_weight(arcs, config) * pairs
-            if config.label_pairs == "aligned":
-                weight = weight * (projected.linked[:, :, None] & projected.linked[:, None, :])
-            total = total - (weight * (wanted * part.all()).sum(-1)).sum()
-        else:
-            total = total - (wanted * part.log_probabilities * scored.mask[..., None]).sum()
+        logs = part.all() if isinstance(part, PairScores) else part.log_probabilities
+        total = total - (weights[name] * logs).sum()
     return total
 
 

@@ -8,9 +8,11 @@ teacher choose the same one? For arcs this is counted by the relation that the t
 words and content words transfer very differently; for tags by the tag.
 
 The same trust, times `mixing`, is the teacher's share of the mass that projection placed: links are wrong at times, and
-then the teacher is the better witness. Labels stay projected, because the teacher's errors in them are systematic where
-word order differs (a subject for an object), but for `own_labels`: relations between words that the source language
-merely puts side by side, where others mark what they are to each other and the teacher can see the marking.
+then the teacher is the better witness. Of tags its share is larger, because a tag depends on the word itself, which the
+encoder sees, and hardly on word order: there the teacher is right more often than the projection. Labels stay
+projected, because the teacher's errors in them are systematic where word order differs (a subject for an object), but
+for `own_labels`: relations between words that the source language merely puts side by side, where others mark what they
+are to each other and the teacher can see the marking.
 
 A word's trust is that of its relation in expectation, under the teacher's label distribution at its likeliest head.
 Mass that `self_loops = drop` removes is not NULL mass, and is not completed.
@@ -30,6 +32,7 @@ from torch import Tensor
 from subdp.encoder.batch import Batch, Batcher
 from subdp.network.biaffine import Biaffine
 from subdp.network.scorers import Scored
+from subdp.support.errors import SubdpError
 from subdp.support.settings import LossConfig
 from subdp.training.losses import Projected
 
@@ -91,13 +94,24 @@ class Teacher:
             name: (torch.ones_like(found.words) if config.completion == "source" else found.trust()).to(network.device)
             for name, found in agreements.items()
         }
-        own = torch.tensor([float(label in config.own_labels) for label in labels])
-        return cls(copy.deepcopy(network), batcher, trust, config.mixing, own.to(network.device))
+        own = own_label_mask(labels, config).to(network.device)
+        return cls(copy.deepcopy(network), batcher, trust, config.mixing, own)
 
     @torch.no_grad()
     def complete(self, projected: Projected, batch: Batch) -> Projected:
         """Projected distributions, mixed with the teacher's as far as it is trusted."""
         return complete(projected, self.network(batch), self.trust, self.mixing, self.own_labels)
+
+
+def own_label_mask(labels: Sequence[str], config: LossConfig) -> Tensor:
+    """1 at the labels that are the teacher's own. One that the parser lacks is an error, unless it is the default's.
+
+    Shape: [L].
+    """
+    wrong = [name for name in config.own_labels if name not in labels and name not in LossConfig().own_labels]
+    if wrong:
+        raise SubdpError(f"own_labels names {wrong[0]!r}", hint=f"the parser has {', '.join(labels)}")
+    return torch.tensor([float(label in config.own_labels) for label in labels])
 
 
 def complete(
@@ -108,8 +122,8 @@ def complete(
 
     Arcs become (1 − μ·τ_p) · P̂2(q|p) + τ_p · (null_p + μ · Σ_q P̂2(q|p)) · Q(q|p), where τ_p = Σ_l Q(l | q*→p) · τ_l at
     Q's likeliest head q*. A pair's labels are projected as far as projection placed the arc, the rest is Q's; so is the
-    mass of `own_labels`. Tags become (1 − μ·τ_p) · P̂2(k|p) + (null_p · τ_k + μ · τ_p · Σ_k P̂2(k|p)) · Q(k|p), where
-    null_p is 1 − Σ_k P̂2(k|p) and τ_p = Σ_k Q(k|p) · τ_k.
+    mass of `own_labels`. Tags become (1 − σ_p) · P̂2(k|p) + (null_p · τ_k + σ_p · Σ_k P̂2(k|p)) · Q(k|p), where null_p
+    is 1 − Σ_k P̂2(k|p) and σ_p = min(1, μ · (1 + Σ_k Q(k|p) · τ_k)).
 
     Shape: trust [K] by substructure, own_labels [L]; the rest as in `Projected` and `Scored`.
     """
@@ -125,7 +139,7 @@ def complete(
     for name, scores in own.words().items():
         known, values = projected.distributions[name], scores.exp()
         placed = known.sum(-1, keepdim=True)
-        share = mixing * (values @ trust[name])[..., None]
+        share = (mixing * (1 + values @ trust[name])).clamp(max=1)[..., None]
         found[name] = (1 - share) * known + ((1 - placed).clamp(min=0) * trust[name] + share * placed) * values
     return Projected(found, projected.linked, projected.null)
 

@@ -1,4 +1,4 @@
-"""Silver and gold trees trained on together: how often each tree is seen, the sum of both losses, new labels."""
+"""Gold trees of the target language, after silver or without it: how far they move a parser, new labels, errors."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from subdp.alignment.links import write_alignments
 from subdp.cli.main import app
-from subdp.corpus.bitext import Bitext
 from subdp.corpus.corrected import read_trees
 from subdp.corpus.treebank import Sentence, write_conllu
 from subdp.encoder.encoder import Encoder
@@ -17,8 +15,8 @@ from subdp.parser import Parser
 from subdp.projection.silver import Silver
 from subdp.support.errors import SubdpError
 from subdp.support.settings import NetworkConfig, Settings, TrainConfig
-from subdp.training.examples import MixedExamples, SoftExamples, TreeExamples
-from tests.grammar import as_pair, toy_pairs
+from subdp.training import adapting
+from tests.grammar import toy_pairs, toy_silver
 
 pytestmark = pytest.mark.trains
 
@@ -27,6 +25,7 @@ SETTINGS = replace(
     network=NetworkConfig(features=24, lstm=16, lstm_layers=2, arc=16, label=12, dropout=0.0),
     train=TrainConfig(epochs=15, batch_words=100, lr=5e-3),
     adapt=TrainConfig(epochs=15, batch_words=100, lr=5e-3),
+    tune=TrainConfig(epochs=15, batch_words=100, lr=5e-3),
 )
 TREES = [tree for _, tree, _ in toy_pairs(60, seed=5)]
 
@@ -38,33 +37,52 @@ def source(tiny: Encoder) -> Parser:
 
 @pytest.fixture(scope="module")
 def silver(source: Parser, tmp_path_factory: pytest.TempPathFactory) -> Silver:
-    folder = tmp_path_factory.mktemp("silver")
-    pairs = toy_pairs(40, seed=3)
-    write_alignments((alignment for _, _, alignment in pairs), folder / "links.txt")
-    bitext = Bitext.of([as_pair(tree, translation) for tree, translation, _ in pairs])
-    return source.project(bitext, aligner=str(folder / "links.txt"), folder=folder / "silver")
+    return toy_silver(source, toy_pairs(40, seed=3), tmp_path_factory.mktemp("silver"))
 
 
-def mixed(parser: Parser, silver: Silver, trees: list[Sentence]) -> MixedExamples:
-    parser._remember([*silver.targets(), *(tree.words for tree in trees)])
-    soft = SoftExamples(parser._stored, silver, range(len(silver)), SETTINGS.losses)
-    return MixedExamples(soft, TreeExamples(parser._stored, trees, parser.inventory))
+def test_silver_and_trees_are_learnt_one_after_the_other(source: Parser, silver: Silver) -> None:
+    both = source.adapt(silver, trees=TREES[:9], settings=SETTINGS, about={"title": "both"})
+    steps = source.adapt(silver, settings=SETTINGS).adapt_to_trees(TREES[:9], settings=SETTINGS)
+    assert both.fingerprint == steps.fingerprint
+    assert both.about["title"] == "both"
+    assert both.about["adapted_on"]["trees"] == 9
+    assert both.about["adapted_from"]["adapted_on"]["pairs"] == 40
 
 
-def test_trees_are_a_quarter_of_the_words_but_none_is_seen_more_than_20_times(source: Parser, silver: Silver) -> None:
-    some = mixed(source, silver, TREES[:4])
-    gold = sum(some.trees.lengths) * some.repeats
-    assert gold / sum(some.lengths) == pytest.approx(0.25, abs=0.05)
-    assert mixed(source, silver, TREES[:1]).repeats <= 20
-    assert mixed(source, silver, TREES).repeats == 1
-    assert len(some.lengths) == 40 + 4 * some.repeats
+def test_after_a_few_trees_weights_go_back_towards_those_before_as_far_as_there_were_corrections(
+    source: Parser,
+) -> None:
+    before = source.network.state_dict()
+
+    def way(parser: Parser) -> float:
+        """How far the weights are from those before."""
+        moved = parser.network.state_dict()
+        return float(sum((moved[name] - tensor).norm() ** 2 for name, tensor in before.items()) ** 0.5)
+
+    for trees in (TREES[:3], TREES):
+        gone = way(source.adapt_to_trees(trees, settings=SETTINGS))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(adapting, "_PRIOR", 0)
+            whole = way(source.adapt_to_trees(trees, settings=SETTINGS))
+        wrong = adapting.count_corrections(source([tree.words for tree in trees]), trees)
+        assert gone / whole == pytest.approx(wrong / (wrong + 60), abs=1e-3)
 
 
-def test_a_batch_of_both_kinds_has_the_sum_of_both_losses(source: Parser, silver: Silver) -> None:
-    examples = mixed(source, silver, TREES[:4])
-    batch = [3, 40, 7, 43, 40 + 4]
-    expected = examples.silver.loss(source.network, [3, 7]) + examples.trees.loss(source.network, [0, 3, 0])
-    assert examples.loss(source.network, batch).item() == pytest.approx(expected.item(), rel=1e-5)
+def test_a_correction_is_a_known_head_or_its_label_that_the_parser_had_wrong(source: Parser) -> None:
+    drafts = source([tree.words for tree in TREES[:3]])
+    assert adapting.count_corrections(drafts, drafts) == 0
+    relabelled = [tree.with_tree(tree.heads, ["punct", *tree.labels[1:]]) for tree in drafts]
+    assert adapting.count_corrections(drafts, relabelled) == sum(tree.labels[0] != "punct" for tree in drafts) > 0
+    unknown = [Sentence.of(tree.words, heads=[-1, *tree.heads[1:]], labels=["_", *tree.labels[1:]]) for tree in drafts]
+    assert adapting.count_corrections(drafts, unknown) == 0
+
+
+def test_a_label_that_only_a_few_trees_have_is_chosen_where_they_have_it(source: Parser) -> None:
+    few = [tree.with_tree(tree.heads, [label.replace("det", "clf") for label in tree.labels]) for tree in TREES[:10]]
+    settings = replace(SETTINGS, tune=replace(SETTINGS.tune, epochs=60))
+    tuned = source.adapt_to_trees(few, settings=settings)
+    labels = [label for tree in tuned.parse([Sentence.of(tree.words) for tree in few]) for label in tree.labels]
+    assert labels.count("clf") > labels.count("det")
 
 
 def test_labels_that_only_the_trees_have_are_learnt(source: Parser, silver: Silver) -> None:
@@ -73,9 +91,9 @@ def test_labels_that_only_the_trees_have_are_learnt(source: Parser, silver: Silv
     assert adapted.label_names == (*source.label_names, "clf")
     assert adapted.about["adapted_on"]["trees"] == 60
     alone = source.adapt_to_trees(renamed, settings=SETTINGS)
-    before, beside, only = (share_of_clf(parser) for parser in (source.grown(renamed), adapted, alone))
+    before, after, only = (share_of_clf(parser) for parser in (source.grown(renamed), adapted, alone))
     assert before < 0.01
-    assert beside > 0.1, "the silver says det, the trees say clf"
+    assert after > 0.3, "the silver says det, the trees say clf"
     assert only > 0.5
 
 
@@ -125,9 +143,11 @@ def test_the_command_line_takes_trees_with_and_without_silver(
 ) -> None:
     source.save(tmp_path / "source")
     write_conllu(TREES[:9], tmp_path / "trees.conllu")
-    common = ["--parser", tmp_path / "source", "--trees", tmp_path / "trees.conllu", "--adapt.epochs", 1]
+    epochs = ["--adapt.epochs", 1, "--tune.epochs", 1]
+    common = ["--parser", tmp_path / "source", "--trees", tmp_path / "trees.conllu", *epochs]
     assert call("adapt", *common, "-o", tmp_path / "alone") == 0
     assert call("adapt", *common, "--silver", silver.where, "-o", tmp_path / "both") == 0
     assert "9 trees" in (tmp_path / "both" / "README.md").read_text()
+    assert not list(tmp_path.glob("*.training")), "no checkpoint is left, of either training"
     assert call("adapt", "-o", tmp_path / "nothing") == 1
     assert "give --silver DIR, --trees FILE, or both" in capsys.readouterr().err

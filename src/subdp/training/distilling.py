@@ -1,0 +1,86 @@
+"""Distilling: a smaller network learns to predict on raw text what a larger one predicts.
+
+This is SubDP with the identity as alignment: the student is fitted to the teacher's distributions by the same losses.
+Gives back what a model card says of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from subdp.corpus.treebank import Sentence
+from subdp.encoder.batch import Words
+from subdp.network.prediction import over_batches
+from subdp.network.scorers import PairScores, Scored
+from subdp.support.errors import SubdpError
+from subdp.support.progress import progress
+from subdp.support.settings import LossConfig, TrainConfig
+from subdp.training.adapting import HELD_OUT
+from subdp.training.examples import TaughtExamples
+from subdp.training.loop import mean_loss
+from subdp.training.losses import Projected, loss_weights
+from subdp.training.packed import Packed, pack
+from subdp.training.student import Student
+
+_MOST_WORDS = 150  # The labels of a longer sentence would take too much memory.
+_LOSSES = LossConfig(label_weight="arc")
+_MOST_HELD_OUT = 1000  # Sentences: enough to choose an epoch by, whatever the size of the text.
+
+
+def worth_learning(sentences: Iterable[Sentence]) -> list[Words]:
+    """The words of each sentence, once, unless it is too long."""
+    kept: list[Words] = [words for words in dict.fromkeys(one.words for one in sentences) if len(words) <= _MOST_WORDS]
+    if not kept:
+        raise SubdpError("there is no text to learn from")
+    return kept
+
+
+def distil(
+    student: Student,
+    teacher: Student,
+    sentences: Sequence[Words],
+    config: TrainConfig,
+    *,
+    seed: int,
+    folder: Path | None = None,
+) -> dict[str, Any]:
+    """Train the student in place on what the teacher predicts; held-out sentences choose the epoch."""
+    order = np.random.default_rng(seed).permutation(len(sentences)).tolist()
+    apart = min(round(HELD_OUT * len(sentences)), _MOST_HELD_OUT)
+    taught = predicted(teacher, sentences)
+    examples = TaughtExamples(student.batcher, [taught[index] for index in order[apart:]])
+    test = replace(examples, sentences=[taught[index] for index in order[:apart]])
+    made = {"distilled_on": {"sentences": len(sentences), "words": sum(map(len, sentences))}}
+    return made | student.fit(
+        examples,
+        config,
+        seed=seed,
+        held_out=(lambda current: -mean_loss(current, test)) if apart else None,
+        folder=folder,
+        title="training the student",
+    )
+
+
+def predicted(teacher: Student, sentences: Sequence[Words]) -> list[Packed]:
+    """The teacher's distributions over every sentence, packed: 200 bytes a word."""
+
+    def of_batch(scored: Scored, chosen: Sequence[Words]) -> list[Packed]:
+        own = {
+            name: (part.all() if isinstance(part, PairScores) else part.log_probabilities).exp()
+            for name, part in scored.parts.items()
+        }
+        whole = Projected(own, torch.ones_like(scored.mask), torch.zeros(scored.mask.shape))
+        return pack(loss_weights(whole, scored.mask, _LOSSES), chosen)
+
+    found = []
+    with progress("parsing the text", sum(map(len, sentences)), "words") as advance:
+        for packed in over_batches(teacher.network, sentences, lambda words: words, teacher.batcher, of_batch):
+            found.append(packed)
+            advance(len(packed.words))
+    return found
