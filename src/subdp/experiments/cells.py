@@ -5,6 +5,7 @@ What they share is made with all cores; cells run several at once if asked. Impo
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -24,9 +25,11 @@ from subdp.encoder.encoder import Encoder
 from subdp.encoder.feature_store import FeatureStore
 from subdp.experiments.corpora import Corpora, Split
 from subdp.experiments.grid import SCORED, Cell, Grid, Links, Result, adapt_settings, as_json, depends_on, read_result
-from subdp.network.shipped import SHIPPED
+from subdp.experiments.orders import first_to_correct
+from subdp.network.hub import SHIPPED
 from subdp.parser import Parser
-from subdp.pipeline.baselines import hard_trees, own_trees
+from subdp.pipeline.annotate import doubt
+from subdp.pipeline.baselines import as_silver, hard_trees, own_trees
 from subdp.pipeline.stages import TRAINING, Stage, ensure
 from subdp.projection.silver import Silver, SilverStore
 from subdp.projection.silver_views import AveragedSilver, JoinedSilver, SilverPart
@@ -37,7 +40,7 @@ from subdp.support.progress import progress
 from subdp.support.values import as_dict
 
 Say = Callable[[str], None]
-RESULT, LINKS = "result.json", "links.txt"
+RESULT, LINKS, DOUBTS = "result.json", "links.txt", "doubts.json"
 
 
 def run_grid(grid: Grid, corpora: Corpora, output: Path, say: Say, *, device: str | None = None) -> list[Result]:
@@ -46,6 +49,9 @@ def run_grid(grid: Grid, corpora: Corpora, output: Path, say: Say, *, device: st
     Seed by seed, so that an interrupted grid has all languages of the first seeds.
     """
     bench = Bench(grid, corpora, output, device)
+    sources = dict.fromkeys(source for cell in grid.cells() for source in cell.system.sources)
+    for note in corpora.survey(grid.options.languages, sources):
+        say(note)
     found: list[Result] = []
     for _, cells in groupby(grid.cells(), lambda cell: cell.seed):
         found += _run_seed(bench, list(cells), say)
@@ -109,11 +115,13 @@ class Bench:
         """A cell as a stage, named by a hash of all it depends on, so that grids in one folder share it."""
         parsers = [self._source(cell, source).fingerprint for source in cell.system.sources]
         bitext = [self.bitext(cell.language, source).fingerprint for source in cell.system.sources]
-        scored = dict.fromkeys((*SCORED, *splits, *(["pool"] if cell.system.trees else [])))
+        scored = dict.fromkeys((*SCORED, *splits, *(["pool"] if cell.system.trees or cell.system.order else [])))
         gold = trees_hash([tree for split in scored for tree in self.gold(cell.language, split)])
         more = cell.system.sources if "treebanks" in cell.system.method else ()
         data = depends_on(self.grid, parsers, bitext, gold, [trees_hash(self._treebank(source)) for source in more])
         facts = {**cell.facts(data), "splits": list(splits)}
+        if _has_trees(cell):
+            facts["tune"] = as_dict(self.grid.settings.tune)
         return _named(Stage(f"cells/{cell.name}", "train and score", facts, lambda folder: self._score(cell, folder)))
 
     def prepare(self, cell: Cell) -> None:
@@ -123,6 +131,8 @@ class Bench:
             if cell.system.method not in ("direct", "trees"):
                 features.add(self.silver(cell.language, source, self._source_seed(cell)).targets())
                 self.links(cell.language, source, cell.system.links)
+                if _has_trees(cell):
+                    self._without_trees(cell)
             for split in self.grid.splits:
                 features.add(sentence.words for sentence in self.gold(cell.language, split))
             features.add(tree.words for tree in self.drawn(cell))
@@ -150,32 +160,68 @@ class Bench:
 
     def adapted(self, cell: Cell) -> Parser:
         """The parser of a cell."""
+        if _has_trees(cell):
+            start = self._source(cell, "en") if cell.system.method == "trees" else self._without_trees(cell)
+            return start.adapt_to_trees(self.drawn(cell), settings=self.grid.settings, seed=cell.seed)
+        if cell.system.method == "subdp" and self.grid.name in ("trees", "order"):
+            return self._without_trees(cell)
+        return self._trained(cell)
+
+    def _trained(self, cell: Cell) -> Parser:
+        """The parser of a cell without gold trees of the target language."""
         system, seed = cell.system, cell.seed
         parser = self._source(cell, system.sources[0])
         if system.method == "direct":
             return parser
-        if system.method == "trees":
-            return parser.adapt_to_trees(self.drawn(cell), settings=self.grid.settings, seed=seed)
         settings, silver = adapt_settings(self.grid.settings, system), self._system_silver(cell)
         parser = parser.with_values(silver.inventory)
         if system.method == "hard":
-            return parser.adapt_to_trees(hard_trees(silver), settings=settings, seed=seed)
+            return parser.adapt_to_trees(hard_trees(silver), settings=as_silver(settings), seed=seed)
         if system.method == "self":
-            return parser.adapt_to_trees(own_trees(parser, silver), settings=settings, seed=seed)
+            return parser.adapt_to_trees(own_trees(parser, silver), settings=as_silver(settings), seed=seed)
         if system.method == "random":
             parser = parser.untrained(seed)
         if system.method != "treebanks":
-            parser = parser.adapt(silver, trees=self.drawn(cell), settings=settings, seed=seed)
+            parser = parser.adapt(silver, settings=settings, seed=seed)
         if "treebanks" in system.method:
             trees = [tree for source in system.sources for tree in self._treebank(source)]
-            parser = parser.adapt_to_trees(trees, settings=settings, seed=seed)
+            parser = parser.adapt_to_trees(trees, settings=as_silver(settings), seed=seed)
         return parser
+
+    def _without_trees(self, cell: Cell) -> Parser:
+        """The parser that SubDP makes for a cell with gold trees, before it sees them; cells share it."""
+        plain = replace(cell, system=replace(cell.system, name="SubDP", trees=0, order=None))
+
+        def work(folder: Path) -> str:
+            self._trained(plain).save(folder / "parser")
+            return "saved"
+
+        facts = {"cell": self._stage(plain, self.grid.splits).key}
+        folder = self._kept(f"adapted/{plain.name}", "adapt", facts, work)
+        return replace(Parser.load(folder / "parser", encoder=self.encoder), store=self.store)
 
     def drawn(self, cell: Cell) -> list[Sentence]:
         """The gold trees of the target language that a cell trains on; with one seed, fewer are some of the more."""
         pool = self.gold(cell.language, "pool")
+        if cell.system.order is not None:
+            words, doubts = [tree.words for tree in pool], self._doubts(cell)
+            return [pool[number] for number in first_to_correct(words, doubts, cell.system.order, cell.seed)]
         order = np.random.default_rng(cell.seed).permutation(len(pool))
         return [pool[index] for index in order[: cell.system.trees]]
+
+    def _doubts(self, cell: Cell) -> list[float]:
+        """The doubts that SubDP's parser has in the drafts of the pool, before any of them is corrected."""
+        pool, parser = self.gold(cell.language, "pool"), self._without_trees(cell)
+
+        def work(folder: Path) -> str:
+            drafts = parser.parse(pool, confidence=True, remember=True)
+            write_json(folder / DOUBTS, [doubt(draft) for draft in drafts])
+            return counted(len(pool), "draft")
+
+        facts = {"parser": parser.fingerprint, "pool": trees_hash(pool)}
+        folder = self._kept(f"doubts/{cell.language}-{cell.seed}", "doubts in drafts", facts, work)
+        found: list[float] = json.loads((folder / DOUBTS).read_text(encoding="utf-8"))
+        return found
 
     def _system_silver(self, cell: Cell) -> Silver:
         """The silver of a cell: its links, its number of pairs, from all its sources."""
@@ -183,7 +229,7 @@ class Bench:
         for source in cell.system.sources:
             bitext = self.bitext(cell.language, source)
             silver = self.silver(cell.language, source, self._source_seed(cell))
-            chosen = sorted(bitext.drawn(cell.seed)[: cell.system.pairs])
+            chosen = sorted(bitext.drawn(cell.seed)[: cell.system.pairs].tolist())
             parts.append(SilverPart(silver, chosen, self.links(cell.language, source, cell.system.links)))
         if len(parts) == 1:
             return parts[0]
@@ -259,6 +305,11 @@ class Bench:
     def _kept(self, name: str, purpose: str, facts: dict[str, Any], work: Callable[[Path], str]) -> Path:
         """The folder of something that cells share, made unless it is there; its name ends in a hash of the facts."""
         return ensure(_named(Stage(name, purpose, facts, work)), self.output)
+
+
+def _has_trees(cell: Cell) -> bool:
+    """Whether a cell trains on gold trees of the target language."""
+    return cell.system.trees > 0 or cell.system.order is not None
 
 
 def _named(stage: Stage) -> Stage:

@@ -18,13 +18,15 @@ from typing import Any, Literal, get_args
 from subdp import __version__
 from subdp.corpus.bitext import SIZES
 from subdp.evaluation.scores import SentenceCounts
-from subdp.experiments.corpora import LANGUAGES, Split
+from subdp.experiments.corpora import Split
+from subdp.experiments.languages import PAPER_LANGUAGES
+from subdp.experiments.orders import RULES, OrderRule
 from subdp.support.errors import SubdpError
 from subdp.support.files import Source, name_of
 from subdp.support.settings import LOSSES, LossConfig, PresetName, Settings
 from subdp.support.values import Count, Seed, as_dict, check_fields, converted, read_toml
 
-ExperimentName = Literal["transfer", "ablation", "alignment", "losses", "multisource", "bitext-size", "trees"]
+ExperimentName = Literal["transfer", "ablation", "alignment", "losses", "multisource", "bitext-size", "trees", "order"]
 SCORED: tuple[Split, ...] = ("dev", "test")
 TREES = (5, 10, 20, 60, 200)
 """The numbers of gold trees of the target language that the experiment `trees` compares."""
@@ -35,8 +37,8 @@ Method = Literal["direct", "self", "hard", "random", "subdp", "treebanks", "subd
 class ExperimentOptions:
     """The section `[experiment]` of a configuration file."""
 
-    languages: tuple[str, ...] = LANGUAGES
-    """Target languages."""
+    languages: tuple[str, ...] = tuple(PAPER_LANGUAGES)
+    """Target languages: the paper's, and others that sections `[languages.xx]` describe."""
     seeds: tuple[Seed, ...] = (1,)
     """Random seeds: a parser is trained with each."""
     preset: PresetName = "small"
@@ -54,8 +56,8 @@ class ExperimentOptions:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if unknown := sorted(set(self.languages) - set(LANGUAGES)):
-            raise SubdpError(f"there is no experiment for the language {unknown[0]!r}", hint=", ".join(LANGUAGES))
+        if "en" in self.languages:
+            raise SubdpError("English is the source of every experiment, not a target", hint="leave en out")
         if not self.seeds or not self.languages:
             raise SubdpError("an experiment needs a language and a seed")
 
@@ -89,6 +91,8 @@ class System:
     averaged: bool = False
     trees: int = 0
     """Gold trees of the target language, drawn from its dev set, that are trained on as well."""
+    order: OrderRule | None = None
+    """Instead of a number of trees, those that a rule chooses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +169,7 @@ class Grid:
     @property
     def splits(self) -> tuple[Split, ...]:
         """What is scored: the paper's tables are of test sets, its analyses of dev sets."""
-        if self.name == "trees":
+        if self.name in ("trees", "order"):
             return ("rest",)
         return SCORED if self.name in ("transfer", "ablation", "multisource") else ("dev",)
 
@@ -205,6 +209,8 @@ class Grid:
                 subdp,
                 *(replace(subdp, name=f"SubDP, {one.name}", trees=one.trees) for one in alone),
             ]
+        if self.name == "order":
+            return [subdp, *(replace(subdp, name=rule, order=rule) for rule in RULES)]
         if self.name == "bitext-size":
             return [direct, *(replace(subdp, name=str(size), pairs=size) for size in SIZES)]
         return _multisource_systems(subdp, language)

@@ -17,7 +17,7 @@ from typing import Any
 
 from subdp.evaluation.attachment import compare_counts, spread
 from subdp.evaluation.scores import Comparison, SentenceCounts, Spread
-from subdp.experiments.corpora import LANGUAGES, Split
+from subdp.experiments.corpora import Split
 from subdp.experiments.grid import TREES, ExperimentName, Result
 from subdp.support.files import open_output, open_text_output
 from subdp.support.settings import LossConfig
@@ -49,7 +49,7 @@ class Table:
             for metric, value in zip(_METRICS, (result.uas(split), result.las(split), result.upos(split)), strict=True):
                 if value is not None:
                     values.setdefault((metric, result.cell.system.name, result.cell.language), []).append(value)
-        languages = tuple(language for language in LANGUAGES if any(key[2] == language for key in values))
+        languages = tuple(dict.fromkeys(result.cell.language for result in results))
         systems = tuple(dict.fromkeys(result.cell.system.name for result in results))
         return cls(split, languages, systems, {key: spread(found) for key, found in values.items()})
 
@@ -78,7 +78,7 @@ class Table:
 def gains(results: Sequence[Result], split: Split) -> list[tuple[str, str, Comparison]]:
     """What SubDP gains over direct transfer and hard projection, by language: paired bootstrap, all seeds pooled."""
     found: list[tuple[str, str, Comparison]] = []
-    for language in LANGUAGES:
+    for language in dict.fromkeys(result.cell.language for result in results):
         runs: dict[str, list[Sequence[SentenceCounts]]] = {}
         for result in results:
             if result.cell.language == language:
@@ -153,10 +153,12 @@ def table_csv(results: Sequence[Result]) -> str:
 
 
 def _paper_rows(name: ExperimentName, split: Split, metric: str, languages: Sequence[str]) -> list[list[str]]:
-    if name != "transfer" or split != "test" or metric == "UPOS":
+    known = [language for language in languages if language in PAPER]
+    if name != "transfer" or split != "test" or metric == "UPOS" or not known:
         return []
-    values = [PAPER[language][_METRICS.index(metric)] for language in languages]
-    return [[_PAPER_NAME, *(f"{value:.1f}" for value in values), f"{fmean(values):.1f}"]]
+    values = {language: PAPER[language][_METRICS.index(metric)] for language in known}
+    mean = f"{fmean(values.values()):.1f}" if len(known) == len(languages) else ""
+    return [[_PAPER_NAME, *(f"{values[one]:.1f}" if one in values else "" for one in languages), mean]]
 
 
 def _about(results: Sequence[Result]) -> str:
@@ -241,7 +243,7 @@ def _curves(axes: Any, table: Table, metric: str, systems: dict[int, str], dotte
         spreads = [score.std or 0.0 for _, score in known]
         low = [mean - std for mean, std in zip(means, spreads, strict=True)]
         high = [mean + std for mean, std in zip(means, spreads, strict=True)]
-        axes.plot(at, means, marker="o", color=f"C{number}", label=language)
+        axes.plot(at, means, marker="os^"[number // 10 % 3], color=f"C{number}", label=language)  # Ten colours.
         axes.fill_between(at, low, high, color=f"C{number}", alpha=0.2)
         others = [table.scores.get((metric, system, language)) for system in dotted.values()]
         heights = [float("nan") if score is None else score.mean for score in others]
