@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import subprocess
 import sys
 from importlib import import_module
@@ -82,7 +83,9 @@ def test_bad_data_is_one_line_and_exit_1(treebanks: tuple[Path, Path], capsys: p
         (["evaluate", "a", "b", "--nothing"], "--nothing"),
         (["evaluate", "-x", "b"], "there is no option -x"),
         (["evalu"], 'Did you mean "evaluate"'),
-        (["align", "--bitext", "a", "--method", "magic"], '"magic" for --method'),
+        (["align", "--bitext", "a", "--method", "magic"], '"magic" for --method. Choose from: argmax, itermax'),
+        (["project", "--bitext", "a", "-o", "b", "--alignment", "magic"], '"magic" for --alignment. Choose from'),
+        (["run", "--bitext", "a", "-o", "b", "--aligner", "links.txt"], "or name a file of links"),
     ],
 )
 def test_a_bad_call_is_one_line_and_exit_2(call: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,6 +112,23 @@ app(["--help"], result_action="return_value")
 sys.exit(any(name in sys.modules for name in ("torch", "numba", "numpy", "subdp.cli.runs")))
 """
     assert subprocess.run([sys.executable, "-c", code], check=False, stdout=subprocess.DEVNULL).returncode == 0
+
+
+@pytest.mark.parametrize("verb", [["parse"], ["annotate"], ["distill", "en", "-o", "small", "--text"]])
+def test_a_missing_file_is_found_before_torch_is_imported(verb: list[str]) -> None:
+    code = """
+import sys
+from subdp.cli.main import app
+try:
+    app.meta(sys.argv[1:])
+except SystemExit as end:
+    sys.exit(99 if "torch" in sys.modules else end.code)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *verb, "nowhere.txt"], check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr == "subdp: nowhere.txt: no such file (check the path)\n"
 
 
 def test_evaluate_needs_no_torch(treebanks: tuple[Path, Path]) -> None:
@@ -180,6 +200,20 @@ def test_the_three_steps_from_a_treebank_to_a_parser(
     monkeypatch.setattr("sys.stdin", Input())
     capsys.readouterr()
     assert run("parse", "-", "--format", "words", *parse[2:4]) == 0
+
+
+def test_a_parser_whose_encoder_was_moved_is_told_where_it_is(tmp_path: Path, tiny_folder: Path) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    shutil.copytree(tiny_folder, before)
+    write_conllu((tree for tree, _, _ in toy_pairs(6)), tmp_path / "trees.conllu")
+    small = ["--train.epochs", "1", "--network.lstm", "8", "--network.layers", "1,2"]
+    train = ["train", "--treebank", tmp_path / "trees.conllu", "--encoder", before, "-o", tmp_path / "parser"]
+    assert run(*train, *small) == 0
+    before.rename(after)
+    for parse in (["parse"], ["annotate"]):
+        call = [*parse, tmp_path / "trees.conllu", "--parser", tmp_path / "parser", "-o", tmp_path / "out.conllu"]
+        assert run(*call) == 1
+        assert run(*call, "--encoder", after) == 0
 
 
 def test_an_interrupted_training_is_named_and_resumed_only_when_asked(
@@ -291,7 +325,10 @@ def test_a_training_leaves_what_it_did_not_make_in_its_folder_of_checkpoints(
     assert [path.name for path in (tmp_path / "out.training").iterdir()] == ["notes.txt"]
 
 
-@pytest.mark.parametrize("verb", ["train", "run", "align", "project", "adapt", "parse", "annotate", "experiment"])
+WITH_A_NETWORK = ["train", "run", "align", "project", "adapt", "distill", "parse", "annotate", "experiment"]
+
+
+@pytest.mark.parametrize("verb", WITH_A_NETWORK)
 def test_every_verb_with_a_network_takes_a_device(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(verb, "--help") == 0
     assert "--device" in capsys.readouterr().out

@@ -25,7 +25,9 @@ def test_reprs_are_short() -> None:
     assert repr(evaluate([TREE], [TREE])).startswith("<Scores: UAS 100.0  LAS 100.0")
     long = Sentence.of(["word"] * 500)
     assert len(repr(long)) < 100
-    assert repr(Silver.of([(TREE, Alignment.parse("0-0"), ["我"])])) == "<Silver of 1 pair: silver in memory>"
+    silver = Silver.of([(TREE, Alignment.parse("0-0"), ["我"])])
+    assert repr(silver) == "<Silver of 1 pair: silver in memory>"
+    assert repr(silver[0]) == "<SilverPair: <b> went → 我, 1 link>"
     assert str(TREE) == TREE.conllu
 
 

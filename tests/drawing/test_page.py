@@ -242,7 +242,7 @@ def test_the_saved_file_is_what_adapt_learns_from(opened: Open, tmp_path: Path) 
         page.locator(f'[data-sentence="{sentence}"] .tick').click()
     assert len(saved(page, "#save", tmp_path)) == 2
     (file,) = tmp_path.glob("*.conllu")
-    call = ["adapt", "--trees", str(file), "-o", str(tmp_path / "parser"), "--adapt.epochs", "1"]
+    call = ["adapt", "--trees", str(file), "-o", str(tmp_path / "parser"), "--tune.epochs", "1"]
     app(call, result_action="return_value")
     assert Parser.load(tmp_path / "parser").about["adapted_on"] == {"trees": 2, "known_heads": 10}
 

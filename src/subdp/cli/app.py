@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Annotated, Any, NoReturn, TypeAlias
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter
 
 from subdp import __version__
 from subdp.support.errors import SubdpError
@@ -23,14 +23,23 @@ def _no_option(_: Any, value: Any) -> None:
         raise ValueError(f"there is no option {value}")
 
 
+def _on_disk(hint: Any, value: Any) -> None:
+    _no_option(hint, value)
+    if isinstance(value, str) and "://" in value:
+        raise ValueError(f"{value} is not on a disk: name a file or folder that all machines see, mounted if need be")
+
+
 def _is_seed(_: Any, value: Any) -> None:
     if isinstance(value, int) and not 0 <= value < 2**63:
         raise ValueError(f"{value} cannot be a random seed: give a whole number of at least 0")
 
 
-Flag: TypeAlias = Annotated[bool, Parameter(negative="")]
+_EVERY = Group("With every command", sort_key=2)
+
+Flag: TypeAlias = Annotated[bool, Parameter(negative="", show_default=False)]
 Input: TypeAlias = Annotated[str, Parameter(allow_leading_hyphen=True, validator=_no_option)]
-Output: TypeAlias = Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True, validator=_no_option)]
+Output: TypeAlias = Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True, validator=_on_disk)]
+Address: TypeAlias = Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True, validator=_no_option)]
 Seed: TypeAlias = Annotated[int, Parameter(validator=_is_seed)]
 Files: TypeAlias = Annotated[list[str], Parameter(consume_multiple=True, negative="")]
 
@@ -46,8 +55,8 @@ app = App(
 @app.meta.default
 def run(
     *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
-    quiet: Flag = False,
-    debug: Flag = False,
+    quiet: Annotated[Flag, Parameter(group=_EVERY)] = False,
+    debug: Annotated[Flag, Parameter(group=_EVERY)] = False,
 ) -> Any:
     """Run one command; an error becomes one line and an exit code.
 

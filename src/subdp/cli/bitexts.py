@@ -1,68 +1,120 @@
-"""The verbs for translated text: `align` and `project`. Torch is imported when one of them runs."""
+"""The verbs for translated text: `translate`, `align`, `project` and `convert-criss`. No torch before one needs it."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+from cyclopts import Parameter
 
 from subdp.alignment.file_links import as_line, by_line, line_numbers
 from subdp.alignment.links import Alignment, read_alignments, score_alignments, write_alignments
 from subdp.alignment.registry import find_aligner
-from subdp.alignment.similarity import DEFAULT_METHOD, Method, SimilarityAligner
-from subdp.cli.app import Files, Flag, Input, Output, give, say
-from subdp.corpus.bitext import Bitext, read_bitext
+from subdp.alignment.similarity import DEFAULT_METHOD
+from subdp.cli.app import Flag, Input, Output, give, say
+from subdp.cli.engines import EngineName, Jobs, RayAddress, find_engine
+from subdp.cli.flags import (
+    AlignerName,
+    Bitext,
+    Device,
+    EncoderName,
+    Method,
+    OneToOne,
+    SourceParser,
+    SourceTokenizer,
+    TargetTokenizer,
+    Tokenized,
+)
+from subdp.corpus import bitext as corpus
 from subdp.corpus.tokenizers import AUTO
 from subdp.corpus.treebank import read_conllu
-from subdp.support.engine import LocalEngine
 from subdp.support.errors import SubdpError, counted
-from subdp.support.files import open_text_output
+from subdp.support.files import open_text_output, write_json
+from subdp.support.settings import LOSSES
+from subdp.translation.translate import find_translator
+from subdp.translation.translate import translate as translate_file
+
+From: TypeAlias = Annotated[str, Parameter(name="--from")]
+
+
+def translate(
+    file: Input,
+    *,
+    output: Output,
+    to: str,
+    source: From = "en",
+    translator: str,
+    beams: int | None = None,
+    device: str | None = None,
+    batch: int = 200,
+) -> None:
+    """Translate a treebank's sentences, or text, into a bitext; interrupted, it is resumed by the same command.
+
+    Parameters
+    ----------
+    file
+        CoNLL-U file (.conllu), or text with one sentence per line.
+    output
+        File of pairs to write: source TAB translation, one line per sentence.
+    to
+        Language to translate into, such as de.
+    source
+        Language of the text.
+    translator
+        apertium; transformers:NAME for a model by name or folder (mBART, CRISS, M2M100, NLLB, OPUS-MT); command:"…" for
+        a shell command that reads and writes lines; or a plug-in's name.
+    beams
+        Beam size of a model; 5 by default.
+    device
+        Device that a model runs on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
+    batch
+        Number of sentences given to the translator at a time; larger for a command that is slow to start.
+    """
+    found = find_translator(translator, source, to, beams=beams, device=device)
+    say(f"translating with {found.name}")
+    try:
+        result = translate_file(file, output, found, batch=batch)
+    except KeyboardInterrupt:
+        if output != "-":
+            say("stopped; what is finished is kept, and the same command resumes from there")
+        raise
+    say(f"{counted(result.sentences, 'sentence')} in {output}")
+    if result.missing:
+        say(f"{result.missing:,} without a translation: none came back, or the sentence is too long for the model")
 
 
 def align(
     *,
-    bitext: Files,
+    bitext: Bitext,
     output: Output | None = None,
-    tokenized: Flag = False,
-    tokenizer: str = AUTO,
-    source_tokenizer: str = AUTO,
+    tokenized: Tokenized = False,
+    tokenizer: TargetTokenizer = AUTO,
+    source_tokenizer: SourceTokenizer = AUTO,
     write_words: Input | None = None,
     method: Method = DEFAULT_METHOD,
     layer: int | None = None,
-    one_to_one: Flag = False,
+    one_to_one: OneToOne = False,
     score: str | None = None,
-    encoder: str = "bundled",
-    device: str | None = None,
+    encoder: EncoderName = "bundled",
+    device: Device = None,
     json: Flag = False,
 ) -> None:
     """Align the words of translated sentences; with --score, evaluate the alignment against gold links.
 
     Parameters
     ----------
-    bitext
-        One file of pairs (source TAB translation), or two parallel files, of text line by line or of CoNLL-U.
     output
         File to write the links to, in Pharaoh format (0-0 1-2), a line for each pair; by default standard output.
-    tokenized
-        The text is tokenised already: words are separated by spaces.
-    tokenizer
-        Tokenizer of the target: unicode, zh, ja, th or a plug-in's name; by default the one that its script calls for.
-    source_tokenizer
-        Tokenizer of the source, likewise.
     write_words
         File to write the words of each pair to, for another aligner: separated by spaces, a tab between source and
         target, in the same lines as the links. Without --output or --score, no links are made.
     method
-        argmax, itermax, match, forward or reverse.
+        argmax, itermax, match, forward, reverse, or a plug-in's name.
     layer
-        Encoder layer whose vectors are compared.
-    one_to_one
-        Keep only one-to-one links: drop the links of words that have more than one.
+        Encoder layer whose vectors are compared; not for plug-ins.
     score
         File of gold links to score the links against, instead of writing them.
-    encoder
-        Encoder: bundled, a model folder, or a Hugging Face name.
-    device
-        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     json
         Print scores as JSON.
     """
@@ -75,7 +127,7 @@ def align(
             return
     from subdp.encoder.encoder import Encoder
 
-    aligner = SimilarityAligner(Encoder.load(encoder, device), method, layer, one_to_one=one_to_one)
+    aligner = find_aligner(method, Encoder.load(encoder, device), layer=layer, one_to_one=one_to_one)
     links = by_line(pairs, aligner.align(pairs), Alignment.of([]))
     if score is None:
         write_alignments(links, output or "-")
@@ -94,62 +146,70 @@ def align(
 
 def project(
     *,
-    bitext: Files,
+    bitext: Bitext,
     output: Output,
-    parser: str = "en",
-    alignment: str = "argmax",
+    parser: SourceParser = "en",
+    alignment: AlignerName = "argmax",
     gold_trees: Input | None = None,
-    one_to_one: Flag = False,
-    tokenized: Flag = False,
-    tokenizer: str = AUTO,
-    source_tokenizer: str = AUTO,
-    jobs: int = 1,
-    device: str | None = None,
+    one_to_one: OneToOne = False,
+    tokenized: Tokenized = False,
+    tokenizer: TargetTokenizer = AUTO,
+    source_tokenizer: SourceTokenizer = AUTO,
+    jobs: Jobs = None,
+    engine: EngineName = "local",
+    ray_address: RayAddress = None,
+    device: Device = None,
 ) -> None:
     """Parse the source side of translated text and align it with the target: silver data for `adapt`.
 
     Parameters
     ----------
-    bitext
-        One file of pairs (source TAB translation), or two parallel files, of text line by line or of CoNLL-U.
     output
         Folder to write the silver data to; an interrupted projection is resumed there.
-    parser
-        Source parser: a model folder, a name on the Hugging Face Hub, or en, the English one that comes with subdp.
     alignment
         argmax, itermax, match, a plug-in's name, or a file of links from another aligner.
     gold_trees
         CoNLL-U file that the bitext translates: its gold trees are projected, not parsed ones.
-    one_to_one
-        Keep only one-to-one links: drop the links of words that have more than one.
-    tokenized
-        The text is tokenised already: words are separated by spaces.
-    tokenizer
-        Tokenizer of the target: unicode, zh, ja, th or a plug-in's name; by default the one that its script calls for.
-    source_tokenizer
-        Tokenizer of the source, likewise.
-    jobs
-        Processes that encode, align and project in parallel, each with its share of the cores.
-    device
-        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     """
     from subdp.parser import Parser
-    from subdp.pipeline.checks import pair_cautions, size_cautions, text_cautions
+    from subdp.pipeline.checks import WARNINGS, pair_cautions, size_cautions, text_cautions
     from subdp.projection.quality import pair_qualities, summary
 
+    runner = find_engine(engine, ray_address, jobs, device)
     read = _read(bitext, tokenized, tokenizer, source_tokenizer)
     pairs = read.clean()
     source = Parser.load(parser, device=device)
-    say("\n".join([str(pairs.report), *map(str, text_cautions(read))]))
-    aligner = find_aligner(alignment, source.features, one_to_one=one_to_one)
+    cautions = text_cautions(read)
+    say("\n".join([str(pairs.report), *map(str, cautions)]))
+    aligner = find_aligner(alignment, source.encoder, store=source.features, one_to_one=one_to_one)
     trees = None if gold_trees is None else read_conllu(gold_trees, any_roots=True)
-    silver = source.project(pairs, aligner=aligner, trees=trees, folder=Path(output), engine=LocalEngine(jobs))
-    cautions = [*pair_cautions(source, silver, pairs.where), *size_cautions(summary(list(pair_qualities(silver))))]
-    say("\n".join([*map(str, cautions), f"{counted(len(silver), 'pair')} in {output}"]))
+    silver = source.project(pairs, aligner=aligner, trees=trees, folder=Path(output), engine=runner)
+    projected = summary(pair_qualities(silver, LOSSES["default"].many_to_one))
+    more = [*pair_cautions(source, silver, pairs.where), *size_cautions(projected)]
+    warnings = [asdict(caution) for caution in [*cautions, *more]]
+    found = {WARNINGS: warnings, "filters": pairs.report.as_dict(), "projection": projected}
+    write_json(Path(output) / "report.json", found)
+    say("\n".join([*map(str, more), f"{counted(len(silver), 'pair')} in {output}; its quality in report.json there"]))
 
 
-def _read(files: list[str], tokenized: bool, tokenizer: str, source_tokenizer: str) -> Bitext:
+def convert_criss(checkpoint: str, *, output: Output) -> None:
+    """Convert a fairseq checkpoint of CRISS to a model folder, for --translator transformers:DIR and --encoder DIR.
+
+    Parameters
+    ----------
+    checkpoint
+        The .pt file or its folder, which also holds dict.txt, lang_dict.txt and sentence.bpe.model.
+    output
+        Model folder to write; it must not exist yet.
+    """
+    from subdp.translation.criss import convert
+
+    convert(Path(checkpoint), Path(output))
+    say(f"model in {output}")
+
+
+def _read(files: list[str], tokenized: bool, tokenizer: str, source_tokenizer: str) -> corpus.Bitext:
     if len(files) > 2:
         raise SubdpError(f"a bitext of {len(files)} files", hint="give one file of pairs, or one for each language")
     options: Any = {"tokenized": tokenized, "tokenizer": tokenizer, "source_tokenizer": source_tokenizer}
-    return read_bitext(files[0], files[1] if len(files) == 2 else None, **options)
+    return corpus.read_bitext(files[0], files[1] if len(files) == 2 else None, **options)

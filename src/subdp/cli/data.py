@@ -1,24 +1,32 @@
-"""The verbs that download data: `subdp data ud`. No torch."""
+"""The verbs that download data: `subdp data ud` for treebanks, `ntrex`, `tatoeba`, `wikimatrix` for bitext.
+
+No torch.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from cyclopts import App, Parameter
 
 from subdp.cli.app import Flag, Output, give
 from subdp.download.ud_names import UD_URL
 
+if TYPE_CHECKING:
+    from subdp.download.bitexts import FetchedFile
+    from subdp.download.treebanks import FetchedTreebank
+
 From: TypeAlias = Annotated[str | None, Parameter(name="--from")]
-Treebanks: TypeAlias = Annotated[list[str], Parameter(negative="")]
+Names: TypeAlias = Annotated[list[str], Parameter(negative="")]
 
 data = App(name="data", help="Download data that others publish.")
 
 
 @data.command
 def ud(
-    treebanks: Treebanks,
+    treebanks: Names,
     /,
     *,
     output: Output,
@@ -47,10 +55,80 @@ def ud(
     from subdp.download.treebanks import fetch_treebanks
 
     folder = None if source is None else Path(source)
-    fetched = []
-    for treebank in fetch_treebanks(treebanks, Path(output), release=release, url=url, source=folder):
-        fetched.append(treebank.as_dict())
+    _give("treebanks", fetch_treebanks(treebanks, Path(output), release=release, url=url, source=folder), json)
+
+
+@data.command
+def ntrex(languages: Names, /, *, output: Output, url: str | None = None, json: Flag = False) -> None:
+    """Download NTREX-128, news translated from English (CC BY-SA 4.0); files that are there already are kept.
+
+    Parameters
+    ----------
+    languages
+        Languages to download besides English, such as de, deu or fra-CA.
+    output
+        Folder to write to: en.txt, de.txt and so on, in which line N translates line N. experiment --data DIR reads
+        DIR/bitext/ntrex.
+    url
+        Web address of a server that stands in for GitHub, with its files and lists of files under the same paths.
+    json
+        Print the result as JSON.
+    """
+    from subdp.download.bitexts import fetch_ntrex
+
+    _give("files", fetch_ntrex(languages, Path(output), url=url), json)
+
+
+@data.command
+def tatoeba(
+    pairs: Names, /, *, output: Output, release: str | None = None, url: str | None = None, json: Flag = False
+) -> None:
+    """Download the development and test sets of the Tatoeba Challenge (CC BY 2.0 FR); files that are there are kept.
+
+    Parameters
+    ----------
+    pairs
+        Pairs of languages, such as en-de or eng-deu, the source first.
+    output
+        Folder to write to: en-de.tsv and so on, source TAB target. experiment --data DIR reads DIR/bitext/tatoeba.
+    release
+        Release of the challenge; by default v2023-09-26.
+    url
+        Web address of a server that stands in for GitHub, with its files and lists of files under the same paths.
+    json
+        Print the result as JSON.
+    """
+    from subdp.download.bitexts import TATOEBA_RELEASE, fetch_tatoeba
+
+    _give("files", fetch_tatoeba(pairs, Path(output), release=release or TATOEBA_RELEASE, url=url), json)
+
+
+@data.command
+def wikimatrix(pairs: Names, /, *, output: Output, url: str | None = None, json: Flag = False) -> None:
+    """Download WikiMatrix, sentences mined from Wikipedia, from OPUS (CC BY-SA 4.0); files that are there are kept.
+
+    Parameters
+    ----------
+    pairs
+        Pairs of languages, such as en-de, the source first.
+    output
+        Folder to write to: en-de.tsv and so on, source TAB target.
+    url
+        Web address of the corpus; by default OPUS's.
+    json
+        Print the result as JSON.
+    """
+    from subdp.download.bitexts import WIKIMATRIX_URL, fetch_wikimatrix
+
+    _give("files", fetch_wikimatrix(pairs, Path(output), url=url or WIKIMATRIX_URL), json)
+
+
+def _give(kind: str, fetched: Iterable[FetchedTreebank | FetchedFile], json: bool) -> None:
+    """Print each thing as it arrives, or all at the end as JSON."""
+    found = []
+    for one in fetched:
+        found.append(one.as_dict())
         if not json:
-            give(str(treebank))
+            give(str(one))
     if json:
-        give({"treebanks": fetched})
+        give({kind: found})

@@ -9,10 +9,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from subdp.cli.app import Output, give, say
-from subdp.cli.changes import AdaptChanges, LossChanges
+from subdp.cli.flags import AdaptChanges, Device, LossChanges, LossesFlag, TuneChanges
 from subdp.experiments.corpora import Corpora
 from subdp.experiments.grid import ExperimentName, ExperimentOptions, Grid
-from subdp.support.settings import LOSSES, LossConfig, LossesName, Settings
+from subdp.experiments.languages import read_languages
+from subdp.support.settings import LOSSES, LossConfig, Settings
 
 
 def experiment(
@@ -23,15 +24,16 @@ def experiment(
     languages: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     seeds: Annotated[list[int] | None, Parameter(consume_multiple=True, negative="")] = None,
     encoder: str | None = None,
-    losses: LossesName = "default",
+    losses: LossesFlag = "default",
     config: str | None = None,
     adapt: AdaptChanges = None,
+    tune: TuneChanges = None,
     loss: LossChanges = None,
     tatoeba: int | None = None,
     jobs: int | None = None,
-    device: str | None = None,
+    device: Device = None,
 ) -> None:
-    """Run an experiment of the paper (transfer, ablation, alignment, losses, multisource, bitext-size) or trees.
+    """Run an experiment: one of the paper, or one on gold trees of the target language (trees, order).
 
     Writes tables (Markdown, LaTeX, CSV) and a figure to the output folder. An interrupted experiment is resumed by the
     same command; experiments in one folder share what they have in common.
@@ -39,19 +41,19 @@ def experiment(
     Parameters
     ----------
     name
-        The experiment.
+        The paper's transfer, ablation, alignment, losses, multisource and bitext-size; trees: what gold trees add;
+        order: which drafts to correct first.
     data
         Folder with ud/ and bitext/.
     output
         Folder to write all results to.
     languages
-        Target languages, such as --languages de tr; by default the paper's eight.
+        Target languages, such as --languages de tr; by default those of the configuration file, or the paper's eight. A
+        section [languages.xx] of that file describes any other.
     seeds
         Random seeds, such as --seeds 1 2 3; by default those of the configuration file, or 1.
     encoder
         Train source parsers with this encoder, instead of using the parser that comes with subdp.
-    losses
-        default, or paper for exactly the paper's losses.
     config
         TOML file with a section [experiment] and settings; see configs/.
     tatoeba
@@ -59,18 +61,18 @@ def experiment(
         tatoeba out of the configuration's `bitext`.
     jobs
         Cells to work on in parallel, each with its share of the cores.
-    device
-        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     """
     from subdp.experiments.cells import run_grid
     from subdp.experiments.tables import markdown, write_report
 
     given = {"languages": languages, "seeds": seeds, "encoder": encoder, "tatoeba": tatoeba, "jobs": jobs}
     options = ExperimentOptions.resolve(config, {name: value for name, value in given.items() if value is not None})
-    settings = Settings.resolve(options.preset, losses, config, {"adapt": adapt or {}, "losses": loss or {}})
+    changes = {"adapt": adapt or {}, "tune": tune or {}, "losses": loss or {}}
+    settings = Settings.resolve(options.preset, losses, config, changes)
     grid = Grid(name, options, settings)
     folder = Path(output)
-    results = run_grid(grid, Corpora(Path(data), options.bitext, options.tatoeba), folder, say, device=device)
+    corpora = Corpora(Path(data), options.bitext, options.tatoeba, read_languages(config))
+    results = run_grid(grid, corpora, folder, say, device=device)
     give(markdown(name, results, grid.splits))
     for path in write_report(name, results, grid.splits, folder, name + _suffix(settings.losses)):
         say(str(path))

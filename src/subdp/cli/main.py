@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+
 from cyclopts import CycloptsError
 
-from subdp.cli.app import app, misused
+from subdp.cli.app import app, misused, say
+from subdp.support.errors import SubdpError
 
 __all__ = ["app", "main"]
 
@@ -20,7 +25,7 @@ VERBS = {
     ),
     "train": ("training", "Train a parser on a treebank."),
     "translate": (
-        "translation",
+        "bitexts",
         "Translate a treebank's sentences, or text, into a bitext; interrupted, it is resumed by the same command.",
     ),
     "align": (
@@ -33,7 +38,11 @@ VERBS = {
     ),
     "adapt": (
         "training",
-        "Train a parser for the target language on silver data, gold trees or both, starting from the source parser.",
+        "Train a parser for the target language on silver data, then on gold trees, or on one of them.",
+    ),
+    "distill": (
+        "training",
+        "Make a parser smaller and many times as fast: train one on what it predicts on raw text.",
     ),
     "parse": ("texts", "Parse text, or fill in the trees and tags of a CoNLL-U file."),
     "annotate": (
@@ -44,7 +53,7 @@ VERBS = {
     "show": ("trees", "Draw the trees of a CoNLL-U file: in the terminal, or as .html or .svg."),
     "experiment": (
         "experiments",
-        """Run an experiment of the paper (transfer, ablation, alignment, losses, multisource, bitext-size) or trees.
+        """Run an experiment: one of the paper, or one on gold trees of the target language (trees, order).
 
         Writes tables (Markdown, LaTeX, CSV) and a figure to the output folder. An interrupted experiment is resumed by
         the same command; experiments in one folder share what they have in common.""",
@@ -61,7 +70,7 @@ VERBS = {
     "plugins": ("upkeep", "List the encoders, aligners, translators and tokenizers that other installed packages add."),
     "convert": ("convert", "Convert a parser for use in another tool."),
     "convert-criss": (
-        "translation",
+        "bitexts",
         "Convert a fairseq checkpoint of CRISS to a model folder, for --translator transformers:DIR and --encoder DIR.",
     ),
 }
@@ -71,8 +80,36 @@ for _name, (_module, _help) in VERBS.items():
 
 
 def main() -> None:
-    """The entry point of the `subdp` command."""
+    """The entry point of the `subdp` command, and of each process that torchrun starts."""
+    if os.environ.keys() >= {"RANK", "MASTER_ADDR"} and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        _on_ranks(int(os.environ["RANK"]))
+    else:
+        _command()
+
+
+def _command() -> None:
     try:
         app.meta(exit_on_error=False, print_error=False)
     except CycloptsError as error:
         misused(error)
+
+
+def _on_ranks(rank: int) -> None:
+    """Run the command on rank 0; the other ranks say nothing, whatever happens."""
+    from subdp.training.ranks import on_ranks
+
+    def command() -> None:
+        try:
+            _command()
+        except SystemExit as end:
+            if end.code:
+                raise
+
+    if rank > 0:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of them; when rank 0 ends, so do the others.
+    try:
+        on_ranks(command)
+    except SubdpError as error:
+        if rank == 0:
+            say(f"subdp: {error}")
+        sys.exit(1)

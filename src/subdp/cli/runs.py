@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from subdp.cli.app import Flag, Output, Seed, give, say
-from subdp.cli.changes import AdaptChanges, LossChanges, NetworkChanges, TrainChanges
+from subdp.cli.engines import EngineName, Jobs, RayAddress, find_engine
+from subdp.cli.flags import AdaptChanges, AlignerName, LossChanges, NetworkChanges, TrainChanges, TuneChanges
 from subdp.pipeline.options import RunOptions
-from subdp.support.engine import LocalEngine
+from subdp.support.errors import SubdpError
 from subdp.support.settings import LossesName, PresetName, Settings
 
 # None where a flag is not given: the configuration file's value, or else the default, applies then.
@@ -29,7 +30,7 @@ def run(
     trees: Names = None,
     dev: str | None = None,
     test: str | None = None,
-    aligner: str | None = None,
+    aligner: AlignerName | None = None,
     one_to_one: Choice = None,
     tokenized: Choice = None,
     tokenizer: str | None = None,
@@ -41,9 +42,13 @@ def run(
     train: TrainChanges = None,
     network: NetworkChanges = None,
     adapt: AdaptChanges = None,
+    tune: TuneChanges = None,
     loss: LossChanges = None,
     seed: Seed | None = None,
-    jobs: int = 1,
+    jobs: Jobs = None,
+    engine: EngineName = "local",
+    ray_address: RayAddress = None,
+    ranks: int = 1,
     device: str | None = None,
     dry_run: Flag = False,
     json: Flag = False,
@@ -64,7 +69,8 @@ def run(
     gold_trees
         Treebank that the bitext translates, or one for each bitext: its gold trees are projected, not parsed ones.
     trees
-        CoNLL-U files with trees of the target language to train on too, such as corrected drafts; heads may be missing.
+        CoNLL-U files with trees of the target language to train on at the end, such as corrected drafts; heads may be
+        missing (_).
     dev
         CoNLL-U file with gold trees of the target language to tune settings on; never trained on.
     test
@@ -90,8 +96,8 @@ def run(
         TOML file with settings and, in its section [run], these options; such as DIR/config.toml of an earlier run.
     seed
         Random seed; 1 by default.
-    jobs
-        Processes that encode, align and project in parallel, each with its share of the cores.
+    ranks
+        With Ray, processes that train together, each with a core or a GPU.
     device
         Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     dry_run
@@ -113,12 +119,18 @@ def run(
         say("subdp: --bitext is missing: a file of pairs, source TAB translation")
         sys.exit(2)
     options = RunOptions.resolve(config, flags)
-    changes = {"train": train or {}, "network": network or {}, "adapt": adapt or {}, "losses": loss or {}}
+    sections = {"train": train, "network": network, "adapt": adapt, "tune": tune, "losses": loss}
+    changes = {name: given or {} for name, given in sections.items()}
     settings = Settings.resolve(options.preset, options.losses, config, changes)
-    job = Run(options, settings, Path(output), LocalEngine(jobs), device)
     if dry_run:
-        give(job.plan())
+        give(Run(options, settings, Path(output)).plan())
         return
+    if ranks < 1:
+        raise SubdpError(f"ranks cannot be {ranks}", hint="give a whole number of at least 1")
+    if ranks > 1 and engine == "local":
+        hint = "add --engine ray, or start the command with torchrun --nproc-per-node"
+        raise SubdpError("--ranks is for a Ray cluster", hint=hint)
+    job = Run(options, settings, Path(output), find_engine(engine, ray_address, jobs, device), device, ranks)
     job.perform(say)
     scores, parser = job.scores(), str(job.output / "parser")
     if json:

@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
-from subdp.cli.app import Flag, Input, Output
+from subdp.cli.app import Address, Flag, Input, Output, say
+from subdp.cli.engines import EngineName, Jobs, RayAddress, find_engine
+from subdp.cli.flags import Device, MovedEncoder, ParserName, TextTokenizer
 from subdp.corpus.draft import TextFormat, read_sentences
 from subdp.corpus.treebank import write_conllu
 from subdp.drawing.page import render_page
 from subdp.pipeline.annotate import AnnotateFormat, Order
 from subdp.pipeline.annotate import annotate as drafts
-from subdp.support.engine import LocalEngine
-from subdp.support.files import open_text_output
+from subdp.support.errors import SubdpError, counted
+from subdp.support.files import check_input, file_hash, open_text_output
+from subdp.support.shard_folder import is_folder
 
 
 def parse(
     file: Input,
     *,
-    parser: str = "en",
+    parser: ParserName = "en",
     format: TextFormat | None = None,
-    tokenizer: str | None = None,
+    tokenizer: TextTokenizer = None,
     confidence: Flag = False,
     retag: Flag = False,
-    encoder: str | None = None,
-    jobs: int = 1,
-    device: str | None = None,
-    output: Output = "-",
+    encoder: MovedEncoder = None,
+    jobs: Jobs = None,
+    engine: EngineName = "local",
+    ray_address: RayAddress = None,
+    device: Device = None,
+    output: Address = "-",
 ) -> None:
     """Parse text, or fill in the trees and tags of a CoNLL-U file.
 
@@ -33,45 +40,50 @@ def parse(
     ----------
     file
         Raw text, tokenised text or CoNLL-U; - is standard input.
-    parser
-        Parser: a model folder, a name on the Hugging Face Hub, or en, the English one that comes with subdp.
     format
         text, words (one sentence per line, words separated by spaces) or conllu; by default told by the file's ending.
-    tokenizer
-        Tokenizer for raw text: unicode, zh, ja, th, a plug-in's name, or auto for the one that the script calls for; by
-        default the one that the parser was made with, or else auto.
     confidence
         Add the probabilities of heads, labels and tags, and their rivals, to MISC.
     retag
         Predict tags also for words that have them already.
-    encoder
-        Present location of the parser's encoder, if it was moved after training.
-    jobs
-        Processes that parse in parallel, each with its share of the cores.
-    device
-        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     output
-        CoNLL-U file to write.
+        CoNLL-U file to write; or a folder, if it ends in a slash or is an address such as s3://bucket/folder: then the
+        result is in numbered files, and an interrupted command resumes.
     """
+    check_input(file)
+    if file == "-" and is_folder(output):
+        raise SubdpError("standard input is not parsed to a folder", hint="name a file, to be read again to resume")
     from subdp.parser import Parser
 
+    runner = find_engine(engine, ray_address, jobs, device)
     model = Parser.load(parser, encoder=encoder, device=device)
-    sentences = read_sentences(file, format, tokenizer or model.tokenizer)
-    write_conllu(model.parse(sentences, confidence=confidence, retag=retag, engine=LocalEngine(jobs)), output)
+    reading: Any = (file, format, tokenizer or model.tokenizer)
+    options: Any = {"confidence": confidence, "retag": retag, "engine": runner}
+    if not is_folder(output):
+        write_conllu(model.parse(read_sentences(*reading), **options), output)
+        return
+    from subdp.pipeline.parsing import parse_to_folder
+
+    made_from = {"text": file_hash(file), "format": format, "tokenizer": reading[2]}
+    sentences = chain.from_iterable(read_sentences(*each) for each in [reading])  # opened when it is needed
+    parsed = parse_to_folder(model, sentences, output, made_from, **options)
+    say(f"{counted(parsed, 'sentence')} parsed now, in {output}")
 
 
 def annotate(
     file: Input,
     *,
-    parser: str = "en",
+    parser: ParserName = "en",
     format: AnnotateFormat | None = None,
-    tokenizer: str | None = None,
+    tokenizer: TextTokenizer = None,
     order: Order = "document",
     source_language: str = "en",
     retag: Flag = False,
-    encoder: str | None = None,
-    jobs: int = 1,
-    device: str | None = None,
+    encoder: MovedEncoder = None,
+    jobs: Jobs = None,
+    engine: EngineName = "local",
+    ray_address: RayAddress = None,
+    device: Device = None,
     output: Output = "-",
 ) -> None:
     """Draft trees for an annotator to correct: on a page, or as CoNLL-U with probabilities and rivals in MISC.
@@ -80,32 +92,23 @@ def annotate(
     ----------
     file
         Raw text, tokenised text, CoNLL-U, or a bitext (source TAB target) whose target side is annotated.
-    parser
-        Parser: a model folder, a name on the Hugging Face Hub, or en, the English one that comes with subdp.
     format
         text, words (one sentence per line, words separated by spaces), conllu or bitext; by default told by the file's
         ending.
-    tokenizer
-        Tokenizer for raw text: unicode, zh, ja, th, a plug-in's name, or auto for the one that the script calls for; by
-        default the one that the parser was made with, or else auto.
     order
         document, or doubt for the sentences that the parser is least sure of first.
     source_language
         Code of the language that a bitext was translated from: its sentence becomes the comment # text_en.
     retag
         Predict UPOS also for words that have one already.
-    encoder
-        Present location of the parser's encoder, if it was moved after training.
-    jobs
-        Processes that parse in parallel, each with its share of the cores.
-    device
-        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     output
         File to write: .html for a page to correct the trees on, which opens in any browser; CoNLL-U otherwise.
     """
+    check_input(file)
     from subdp.parser import Parser
 
-    model, engine = Parser.load(parser, encoder=encoder, device=device), LocalEngine(jobs)
+    runner = find_engine(engine, ray_address, jobs, device)
+    model = Parser.load(parser, encoder=encoder, device=device)
     sentences = drafts(
         file,
         model,
@@ -114,10 +117,11 @@ def annotate(
         order=order,
         source_language=source_language,
         retag=retag,
-        engine=engine,
+        engine=runner,
     )
     if output.endswith(".html"):
         with open_text_output(output) as write:
             write(render_page((sentence.conllu for sentence in sentences), title=Path(output).name, edit=True))
+        say(f"drafts in {output}: open it in a browser")
     else:
         write_conllu(sentences, output)

