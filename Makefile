@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: install quickstart test lint format smoke docs clean english-parser bench
+.PHONY: install quickstart test cluster-test lint format smoke docs clean english-parser bench
 
 install: $(VENV)/.installed
 
@@ -20,6 +20,11 @@ quickstart: install
 
 test: install lint
 	$(BIN)/python -m pytest
+
+# The pipeline on a Ray cluster of two nodes on this machine, and what becomes of it when parts are killed: some minutes.
+cluster-test: install
+	$(BIN)/python -m pytest -m 'cluster or not cluster' tests/support/test_ray_cluster.py tests/support/test_ray_engine.py \
+	  tests/pipeline/test_run_on_ray.py
 
 lint: install
 	$(BIN)/ruff check .

@@ -17,8 +17,8 @@ from torch.optim import Adam
 from torch.optim.lr_scheduler import ExponentialLR
 
 from subdp.corpus.treebank import Sentence, write_conllu
+from subdp.encoder.bundled.export import export_bundled
 from subdp.encoder.encoder import Encoder
-from subdp.encoder.export import export_bundled
 from subdp.support.cache import cache_folder
 from subdp.support.settings import NetworkConfig, TrainConfig
 

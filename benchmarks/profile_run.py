@@ -22,7 +22,7 @@ from pathlib import Path
 
 from measure import say, seconds, table
 from subdp.corpus.bitext import read_bitext
-from subdp.encoder.bundled import bundled_encoder
+from subdp.encoder.bundled.convert import bundled_encoder
 from subdp.pipeline.options import RunOptions
 from subdp.pipeline.run import Run
 from subdp.support.settings import Settings

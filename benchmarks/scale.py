@@ -2,12 +2,15 @@
 
     python benchmarks/scale.py                                   # 1k, 10k, 100k pairs: a quarter of an hour, 4 GB
     python benchmarks/scale.py --pairs 20 40 --lengths 5 10 --limit-pairs 4 --limit-encoder FOLDER --each 4    # a try
+    python benchmarks/scale.py --until clean --pairs 100000 1000000       # memory alone, of one stage
+    python benchmarks/scale.py --until project --pairs 20000 200000       # or of several: half an hour, 7 GB
 
 The bitext is made up: random words, a word's translation always the same, 10 words a sentence on average, nothing
 dropped. Three tables:
 
 * Growth. With a *small encoder with random weights* (made here; name another with --encoder), as the bundled one would
-  take hours for 100,000 pairs: what counts is how the encoder's time grows, not the time itself.
+  take hours for 100,000 pairs: what counts is how the encoder's time grows, not the time itself. With --until, this is
+  the only table, and goes to that stage.
 * Length. Sentences of one length each, to 200 words; the same small encoder.
 * Limits. The bundled encoder, few pairs. The operations of all matrix products (padding included) by the time of the
   stage, as a share of what one large matrix product reaches on as many threads; and the store's bytes by the time of
@@ -65,7 +68,7 @@ def measure(scratch: Path, encoder: str, pairs: int, length: int | None, *flags:
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     shutil.rmtree(folder)
     found: Found = json.loads(done.stdout)
-    taken = ", ".join(f"{name} {found['stages'][name]['seconds']:.1f} s" for name in STAGES)
+    taken = ", ".join(f"{name} {found['stages'][name]['seconds']:.1f} s" for name in STAGES if name in found["stages"])
     say(f"{pairs:,} pairs{f' of {length} words' if length else ''}: {taken}")
     return found
 
@@ -79,10 +82,13 @@ def per_pair(found: Found, stage: str) -> float:
 def growth(runs: list[Found]) -> str:
     """Time, memory and disk for each size; ratios to the size before."""
     rows = [["", *(f"{found['pairs']:,} pairs" for found in runs), "largest by the one before"]]
-    for stage in STAGES:
+    stages = [stage for stage in STAGES if stage in runs[0]["stages"]]
+    for stage in stages:
         values = [per_pair(found, stage) for found in runs]
         rows.append([f"{stage}, ms a pair", *(f"{value:.3f}" for value in values), _last(values)])
-    for stage in ("clean", "encode", "project", "adapt"):  # Aligning is done while projecting.
+    for stage in stages:
+        if stage == "align":  # It is done while projecting.
+            continue
         values = [found["stages"][stage].get("megabytes", 0.0) for found in runs]
         rows.append([f"{stage}, own memory, MB", *(f"{value:,.0f}" for value in values), _last(values)])
     values = [found["megabytes"] for found in runs]
@@ -152,6 +158,7 @@ def main() -> None:
     options.add_argument("--lengths", type=int, nargs="+", default=[10, 25, 50, 100, 150, 200])
     options.add_argument("--each", type=int, default=200, help="pairs of each length")
     options.add_argument("--encoder", help="for growth and length; by default a small one of random weights")
+    options.add_argument("--until", choices=["clean", "project"], help="only growth, and only to this stage")
     options.add_argument("--limit-pairs", type=int, default=200)
     options.add_argument("--limit-encoder", default="bundled")
     options.add_argument("--scratch", type=Path, help="where the stores are written, and removed again")
@@ -160,7 +167,11 @@ def main() -> None:
         scratch = Path(name)
         small = chosen.encoder or str(tiny_encoder(scratch / "encoder", layers=12, hidden=16, positions=1024))
         title = chosen.encoder or "a small encoder of random weights"
-        grown = [measure(scratch, small, pairs, None) for pairs in chosen.pairs]
+        flags = [] if chosen.until is None else ["--until", chosen.until]
+        grown = [measure(scratch, small, pairs, None, *flags) for pairs in chosen.pairs]
+        if chosen.until is not None:
+            print(f"## Growth: {title}, {grown[0]['threads']} threads\n\n{growth(grown)}")
+            return
         by_length = {length: measure(scratch, small, chosen.each, length) for length in chosen.lengths}
         limited = measure(scratch, chosen.limit_encoder, chosen.limit_pairs, None, "--operations")
         threads = f"{limited['threads']} threads"

@@ -1,6 +1,6 @@
 """One bitext through every stage, in a process of its own: seconds, memory and disk by stage, as JSON.
 
-    python benchmarks/scale_run.py PAIRS.tsv --encoder FOLDER --folder SCRATCH [--operations]
+    python benchmarks/scale_run.py PAIRS.tsv --encoder FOLDER --folder SCRATCH [--until STAGE] [--operations]
 
 `scale.py` starts this in a process for each bitext, because peak memory is counted per process.
 The source parser has random weights: its output is nonsense, but costs as much to compute. With `--operations`, the
@@ -140,8 +140,8 @@ def warm_up(parser: Parser, settings: Settings, folder: Path) -> None:
     parser.adapt(parser.project(few, folder=folder), settings=settings, held_out=0.0)
 
 
-def run(file: str, encoder: Encoder, settings: Settings, folder: Path) -> dict[str, Any]:
-    """All stages; what each took and left behind."""
+def run(file: str, encoder: Encoder, settings: Settings, folder: Path, until: str = "adapt") -> dict[str, Any]:
+    """All stages, or those until one of them; what each took and left behind."""
     parser = make_parser(encoder, settings, folder)
     warm_up(parser, settings, folder / "warm")
     watch = Watch()
@@ -149,17 +149,19 @@ def run(file: str, encoder: Encoder, settings: Settings, folder: Path) -> dict[s
     writing = timed_writing()
     with watch.stage("clean"):
         bitext = read_bitext(file, tokenized=True).clean(filters=Filters(longest=1000))
-    with watch.stage("encode"):
-        for side in ("source", "target"):
-            store.add(getattr(pair, side) for pair in bitext)
-    with watch.stage("read back"):
-        read_back(store, bitext)
-    with watch.stage("project"):
-        silver = parser.project(bitext, aligner=aligner, folder=folder / "silver")
-    watch.stages["align"] = {"seconds": aligner.seconds}
-    watch.stages["project"]["seconds"] -= aligner.seconds
-    with watch.stage("adapt"):
-        parser.adapt(silver, settings=settings, held_out=0.0)
+    if until != "clean":
+        with watch.stage("encode"):
+            for side in ("source", "target"):
+                store.add(getattr(pair, side) for pair in bitext)
+        with watch.stage("read back"):
+            read_back(store, bitext)
+        with watch.stage("project"):
+            silver = parser.project(bitext, aligner=aligner, folder=folder / "silver")
+        watch.stages["align"] = {"seconds": aligner.seconds}
+        watch.stages["project"]["seconds"] -= aligner.seconds
+    if until == "adapt":
+        with watch.stage("adapt"):
+            parser.adapt(silver, settings=settings, held_out=0.0)
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     stored, targets = size(folder / "features"), sum(len(pair.target) for pair in bitext)
     return {
@@ -214,11 +216,12 @@ def main() -> None:
     options.add_argument("--encoder", required=True)
     options.add_argument("--folder", type=Path, required=True)
     options.add_argument("--epochs", type=int, default=1)
+    options.add_argument("--until", choices=["clean", "project", "adapt"], default="adapt")
     options.add_argument("--operations", action="store_true")
     chosen = options.parse_args()
     encoder, settings = Encoder.load(chosen.encoder), Settings.resolve()
     settings = replace(settings, adapt=replace(settings.adapt, epochs=chosen.epochs, least_batches=1))
-    found = run(chosen.file, encoder, settings, chosen.folder)
+    found = run(chosen.file, encoder, settings, chosen.folder, chosen.until)
     found["threads"] = torch.get_num_threads()
     if chosen.operations:
         torch.set_num_threads(1)  # The counter does not see what other threads do.

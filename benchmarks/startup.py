@@ -19,7 +19,7 @@ from pathlib import Path
 import subdp
 from measure import Row, alternate, arguments, compare, give, script
 
-GOLD = Path(subdp.__file__).parent / "sample" / "de-test.conllu"
+GOLD = Path(subdp.__file__).parent / "pipeline" / "sample" / "de-test.conllu"
 STANZA = [sys.executable, "-m", "stanza.models.parser", "--help"]
 MOST_SECONDS, AIM = 0.5, 5.0
 HELP, EVALUATE, PARSE = "subdp --help", "subdp evaluate, a small file", "subdp parse, one sentence"

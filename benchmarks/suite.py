@@ -1,6 +1,6 @@
 """Every benchmark that has a peer, one after the other, with the results in RESULTS.md: what `make bench` runs.
 
-    python benchmarks/suite.py --data DATA                    # all: an hour on two cores
+    python benchmarks/suite.py --data DATA                    # all: more than an hour on two cores
     python benchmarks/suite.py --data DATA --only decode startup
     python benchmarks/suite.py --data DATA --try              # smallest sizes, one repeat, to see that all of it runs
 
@@ -34,7 +34,7 @@ VERSIONS = {name: version(name) for name in (*PACKAGES, *PEERS)}
 TRIED = "Smallest sizes and one repeat: these figures say nothing but that everything runs."
 
 TREEBANK = "ud/UD_English-EWT/en_ewt-ud-train.conllu"
-DEV = "ud/UD_English-EWT/en_ewt-ud-dev.conllu"
+DEV, TEST = "ud/UD_English-EWT/en_ewt-ud-dev.conllu", "ud/UD_English-EWT/en_ewt-ud-test.conllu"
 NTREX, TATOEBA = "bitext/ntrex", "bitext/tatoeba/en-de.tsv"
 GOLD = "ud/UD_German-GSD/de_gsd-ud-test.conllu"
 
@@ -51,6 +51,7 @@ def commands(data: Path, trying: bool) -> dict[str, list[str]]:
         "align": ["--bitext", str(data / NTREX)],
         "encode": [treebank],
         "parser": [treebank],
+        "distilled": ["en", "--text", treebank, "--test", str(data / TEST), "--udpipe"],
         "whole": ["--treebank", treebank, "--bitext", str(data / TATOEBA), "--test", str(data / GOLD)],
     }
     if not trying:
@@ -61,6 +62,7 @@ def commands(data: Path, trying: bool) -> dict[str, list[str]]:
         "align": ["--pairs", "4"],
         "encode": ["--sentences", "4"],
         "parser": ["--sentences", "12"],
+        "distilled": ["--sentences", "40"],
         "whole": ["--sentences", "12", "--pairs", "12", "--epochs", "1"],
     }
     return {name: [*flags, *smallest.get(name, []), "--repeats", "1"] for name, flags in given.items()}

@@ -16,7 +16,7 @@ from cyclopts import App
 from mkdocs.structure.files import File, Files
 
 import subdp
-from subdp.cli.changes import default, field_docs
+from subdp.cli.flags import default, field_docs
 from subdp.cli.main import app
 from subdp.pipeline.options import RunOptions
 from subdp.support.settings import LOSSES, PRESETS
@@ -86,13 +86,15 @@ def settings_page() -> Iterator[str]:
     yield (
         "# Settings\n\nEach is a flag, such as `--train.lr 0.001`, and a key of a TOML file that `--config` names, such"
         " as `lr` in `[train]`; for the losses, `--loss.completion` and `[losses]`. Flags win over the file, and the"
-        " file over `--preset small|paper` and `--losses default|paper`.\n"
+        " file over `--preset small|paper` and `--losses default|paper`. `subdp distill` has defaults of its own, which"
+        " its `--help` shows.\n"
     )
     small, paper = PRESETS["small"], PRESETS["paper"]
     sections = {
         "network": (small.network, paper.network),
         "train": (small.train, paper.train),
         "adapt": (small.adapt, paper.adapt),
+        "tune": (small.tune, paper.tune),
         "loss": (LOSSES["default"], LOSSES["paper"]),
     }
     for name, (usual, other) in sections.items():
