@@ -81,4 +81,4 @@ if __name__ == "__main__":
         ranks.on_ranks(partial(work, sys.argv[1], Path(sys.argv[2])))
     except SubdpError as error:
         print(error)
-        sys.exit(1)
+        ranks.leave(1)

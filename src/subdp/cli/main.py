@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 
 from cyclopts import CycloptsError
 
@@ -96,14 +95,14 @@ def _command() -> None:
 
 def _on_ranks(rank: int) -> None:
     """Run the command on rank 0; the other ranks say nothing, whatever happens."""
-    from subdp.training.ranks import on_ranks
+    from subdp.training.ranks import leave, on_ranks
 
     def command() -> None:
         try:
             _command()
         except SystemExit as end:
             if end.code:
-                raise
+                leave(int(end.code))
 
     if rank > 0:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of them; when rank 0 ends, so do the others.
@@ -112,4 +111,4 @@ def _on_ranks(rank: int) -> None:
     except SubdpError as error:
         if rank == 0:
             say(f"subdp: {error}")
-        sys.exit(1)
+        leave(1)

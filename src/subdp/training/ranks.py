@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import Tensor, distributed
@@ -120,6 +121,14 @@ def on_ranks(work: Callable[[], _Result]) -> _Result | None:
         return result
     finally:
         _current = Ranks()
+
+
+def leave(code: int) -> NoReturn:
+    """End a process whose ranks failed, at once: threads of torch may still wait for the others, and would abort it while
+    the interpreter is torn down under them."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _join() -> Ranks:
