@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from subdp.support.cache import cache_folder
-from subdp.support.errors import SubdpError
+from subdp.support.errors import SubdpError, first_line
+from subdp.support.ray_cluster import enter, surroundings
 
 
 def on_ray(work: Callable[[], str], ranks: int, folder: Path, device: str | None = None) -> str:
@@ -32,11 +32,11 @@ def on_ray(work: Callable[[], str], ranks: int, folder: Path, device: str | None
         def backend_cls(self) -> Any:
             return type("Backend", (super().backend_cls,), {"share_cuda_visible_devices": False})
 
-    here, cache = Path.cwd(), cache_folder().absolute()
+    here = surroundings()
 
     def rank() -> str | None:
-        os.chdir(here)
-        os.environ |= {"SUBDP_CACHE": str(cache), "SUBDP_QUIET": "1"}
+        enter(here)
+        os.environ["SUBDP_QUIET"] = "1"
         return on_ranks(work)
 
     units, unit = ray.cluster_resources(), "GPU" if _on_gpus(device, ranks) else "CPU"
@@ -72,5 +72,4 @@ def _cause(error: Any) -> SubdpError:
         if isinstance(failure := failures[rank], SubdpError):
             return failure
     hint = "what is done is kept, and the same command resumes from there"
-    lines = str(next(iter(failures.values()), error)).strip().splitlines() or [type(error).__name__]
-    return SubdpError(f"Ray stopped: {lines[0]}", hint=hint)
+    return SubdpError(f"Ray stopped: {first_line(next(iter(failures.values()), error))}", hint=hint)

@@ -22,3 +22,9 @@ class SubdpError(Exception):
         self.reason, self.where, self.line, self.hint = reason, where, line, hint
         place = "" if where is None else f"{where}: " if line is None else f"{where}:{line}: "
         super().__init__(f"{place}{reason}" + (f" ({hint})" if hint else ""))
+
+
+def first_line(error: BaseException) -> str:
+    """An error in one line, with its kind unless its text is for users."""
+    text = (str(error).strip().splitlines() or [""])[0]
+    return text if isinstance(error, SubdpError) else f"{type(error).__name__}: {text}"

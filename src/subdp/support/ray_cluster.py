@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from subdp.support.cache import cache_folder
-from subdp.support.errors import SubdpError
+from subdp.support.errors import SubdpError, first_line
 
 _ANSWER_SECONDS = 5.0
 _LOAD_SECONDS = 300.0  # to load an encoder on a busy node
@@ -137,9 +137,3 @@ def enter(surroundings: dict[str, str]) -> None:
     """Let this process, on whichever node, find the files that another finds."""
     os.chdir(surroundings["folder"])
     os.environ["SUBDP_CACHE"] = surroundings["cache"]
-
-
-def first_line(error: BaseException) -> str:
-    """An error in one line, with its kind unless its text is for users."""
-    text = (str(error).strip().splitlines() or [""])[0]
-    return text if isinstance(error, SubdpError) else f"{type(error).__name__}: {text}"

@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 
 from subdp.support.cache import cache_folder
 from subdp.support.engine import load_work, title_of
-from subdp.support.errors import SubdpError
-from subdp.support.ray_cluster import check_nodes, connect, count_of, enter, first_line, surroundings
+from subdp.support.errors import SubdpError, first_line
+from subdp.support.ray_cluster import check_nodes, connect, count_of, enter, surroundings
 
 _Unit = TypeVar("_Unit")
 _Result = TypeVar("_Result")

@@ -23,7 +23,7 @@ from typing import Any, NoReturn, TypeVar
 import torch
 from torch import Tensor, distributed
 
-from subdp.support.errors import SubdpError
+from subdp.support.errors import SubdpError, first_line
 
 _Result = TypeVar("_Result")
 STEP_SECONDS = 600  # A rank that takes longer over its share of a batch hangs.
@@ -79,7 +79,7 @@ class Ranks:
         found: list[str | None] = [None] * self.count
         if self.count > 1:
             with _connected():
-                distributed.all_gather_object(found, error and _text(error), group=self._errors)
+                distributed.all_gather_object(found, error and first_line(error), group=self._errors)
         if error is not None and self.rank == 0:
             raise error
         for rank, text in enumerate(found):
@@ -124,8 +124,10 @@ def on_ranks(work: Callable[[], _Result]) -> _Result | None:
 
 
 def leave(code: int) -> NoReturn:
-    """End a process whose ranks failed, at once: threads of torch may still wait for the others, and would abort it while
-    the interpreter is torn down under them."""
+    """End a process whose ranks failed, at once.
+
+    Threads of torch may still wait for the others, and would abort it while the interpreter is torn down.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
@@ -158,11 +160,4 @@ def _connected() -> Iterator[None]:
         yield
     except RuntimeError as error:
         hint = "has one been killed, for lack of memory perhaps? What is done is kept, and can be resumed"
-        raise SubdpError(f"no connection to the other ranks: {_text(error)}", hint=hint) from error
-
-
-def _text(error: Exception) -> str:
-    if isinstance(error, SubdpError):
-        return str(error)
-    lines = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0]}"
+        raise SubdpError(f"no connection to the other ranks: {first_line(error)}", hint=hint) from error
