@@ -18,9 +18,7 @@ from subdp.pipeline.quickstart import SAMPLE
 from subdp.projection.silver import Silver, SilverPair
 from subdp.support.settings import TrainConfig
 from tests.cli.test_cli import run as command
-from tests.pipeline.test_run import SETTINGS, data, make, silent, source
-
-__all__ = ["data", "source"]  # fixtures
+from tests.pipeline.toy_run import SETTINGS, make, silent
 
 LANGUAGES = pytest.mark.parametrize("language", ["de", "tr"])
 

@@ -17,10 +17,8 @@ from subdp.support.errors import SubdpError
 from subdp.support.settings import TrainConfig
 from tests.cli.test_cli import run as command
 from tests.grammar import toy_pairs
-from tests.pipeline.test_run import SETTINGS, make, silent, source, states
+from tests.pipeline.toy_run import SETTINGS, make, silent, states
 from tests.support.test_plugins import install
-
-__all__ = ["source"]  # a fixture
 
 pytestmark = pytest.mark.trains
 
