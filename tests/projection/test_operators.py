@@ -160,6 +160,16 @@ def test_proposition_2_projected_labels_are_distributions(problem: Any) -> None:
     np.testing.assert_allclose(projected.sum(axis=-1), 1, atol=1e-12)
 
 
+def test_rounding_makes_no_projected_label_negative() -> None:
+    """A word's shares may add up to a little more than 1; what is left for NULL must not be negative then."""
+    random = np.random.default_rng(1)
+    labels = np.eye(4)[random.integers(3, size=(9, 9))]  # Nobody has the last label: nothing hides what NULL gives it.
+    alignments = random.uniform(1e-3, 1, size=(50, 9, 9))
+    shares = [alignment.T / alignment.T.sum(axis=1, keepdims=True) for alignment in alignments]
+    assert any((share.sum(axis=1) > 1).any() for share in shares), "the weights show nothing"
+    assert all(project_labels(labels, alignment).min() >= 0 for alignment in alignments)
+
+
 @given(problems())
 def test_projected_tags_are_distributions_over_the_values_and_null(problem: Any) -> None:
     _, labels, alignment = problem

@@ -102,7 +102,7 @@ def _label_products(labels: Array, alignment: Array) -> Array:
     by_dependent = to_source @ labels.reshape(*batch, source, source * count)
     by_both = to_source[..., None, :, :] @ by_dependent.reshape(*batch, target, source, count)
     kept = to_source.sum(axis=-1)
-    null = 1 - kept[..., :, None] * kept[..., None, :]
+    null = (1 - kept[..., :, None] * kept[..., None, :]).clip(0, 1)  # Rounding could make it negative.
     return by_both + null[..., None] / count
 
 
