@@ -267,8 +267,8 @@ class TestInputs:
             ({"bitext": ("a", "b", "c"), "source_parser": ("p", "q")}, "2 source parsers for 3 bitexts"),
             ({"gold_trees": ("a", "b")}, "2 treebanks of gold trees for 1 bitext"),
             ({"gold_trees": ("absent.conllu",)}, "absent.conllu: no such file"),
-            ({"bitext": ("-",)}, "does not read standard input"),
-            ({"gold_trees": ("-",)}, "does not read standard input"),
+            ({"bitext": ("-",)}, "cannot read standard input"),
+            ({"gold_trees": ("-",)}, "cannot read standard input"),
             ({"aligner": "magic"}, "there is no aligner 'magic'.*argmax"),
             ({"bitext": ("absent.tsv",)}, "absent.tsv: no such file"),
             ({"source_parser": ("absent",)}, "absent: no such model folder"),
@@ -506,7 +506,7 @@ class TestMishaps:
             make(data, source, "file").perform(silent)
         with pytest.raises(SubdpError, match="file/out: cannot be written: Not a directory"):
             make(data, source, "file/out").perform(silent)
-        with pytest.raises(SubdpError, match=r"thesis: holds something else \(name a new folder"):
+        with pytest.raises(SubdpError, match=r"thesis: holds other files \(name a new folder"):
             make(data, source, "thesis").perform(silent)
         assert [path.name for path in (data / "thesis").iterdir()] == ["chapter1.txt"]
 
@@ -517,7 +517,7 @@ class TestMishaps:
         file.write_text('{"model_type": "bert"}')
         (data / "mine" / "stages").mkdir(exist_ok=True)
         before = sorted(data.rglob("*"))
-        with pytest.raises(SubdpError, match="mine: holds something else"):
+        with pytest.raises(SubdpError, match="mine: holds other files"):
             make(data, source, "mine").perform(silent)
         assert sorted(data.rglob("*")) == before
 
@@ -599,7 +599,7 @@ class TestMishaps:
             assert "latin.conllu:1: byte 0xf6 is not UTF-8" in capsys.readouterr().err
         (data / "out.training" / "checkpoint.safetensors").touch()
         assert command(*call) == 1
-        assert "an interrupted training is here (continue it with --resume" in capsys.readouterr().err
+        assert "holds an interrupted training run (resume it with --resume" in capsys.readouterr().err
 
 
 def _late(stage: str, error: BaseException) -> tuple[str, Callable[..., Any]]:
