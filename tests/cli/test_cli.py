@@ -266,7 +266,7 @@ def test_the_cache_is_shown_and_cleared(
     assert capsys.readouterr().out.endswith("2 MB  in all, of 500 MB that SUBDP_CACHE_GB allows\n")
     monkeypatch.setenv("SUBDP_CACHE_GB", "much")
     assert run("cache") == 1
-    assert "SUBDP_CACHE_GB is 'much' (give a number of gigabytes, as 20)" in capsys.readouterr().err
+    assert "SUBDP_CACHE_GB is 'much' (give a number of gigabytes, such as 20)" in capsys.readouterr().err
     monkeypatch.delenv("SUBDP_CACHE_GB")
     assert run("cache", "--clear", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {**said, "cleared": True}

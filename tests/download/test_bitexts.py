@@ -159,7 +159,7 @@ def test_a_file_with_another_checksum_than_published_never_gets_its_name(ntrex: 
     out = tmp_path / "out"
     out.mkdir()
     (out / "de.txt.part").write_bytes(b"Katze")  # of another version of the file
-    with pytest.raises(SubdpError, match=r"ref\.deu\.txt: does not have the checksum that is published"):
+    with pytest.raises(SubdpError, match=r"ref\.deu\.txt: does not match the published checksum"):
         list(fetch_ntrex(["de"], out, url=ntrex.url))
     assert files(out) == {"en.txt"}
     assert [file.lines for file in fetch_ntrex(["de"], out, url=ntrex.url)] == [2, 2]

@@ -269,7 +269,7 @@ def test_filters_and_search(opened: Open) -> None:
         page.select_option("#filter", name)
         shown(page, ".id", expected)
     page.select_option("#filter", "wrong")
-    assert page.locator("main").inner_text() == "No sentence to show here."
+    assert page.locator("main").inner_text() == "No sentences to show."
     page.select_option("#filter", "all")
     page.fill("#search", "old HOUSE")
     shown(page, ".id", ["unsure"])

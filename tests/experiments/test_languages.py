@@ -123,7 +123,7 @@ def test_sentences_that_are_tested_on_are_never_bitext(data: Path) -> None:
 def test_a_language_that_is_not_described_is_told(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = _refused(capsys, data, "", "--languages", "de", "sw")
     assert "the language 'sw' is not described" in said
-    assert "as [languages.sw]; there are en, ar," in said
+    assert "as [languages.sw]; known languages are en, ar," in said
     assert "not a target" in _refused(capsys, data, "", "--languages", "en")
 
 
@@ -150,7 +150,7 @@ def test_missing_bitext_is_told_with_the_files_that_were_looked_for(swedish: Pat
     [
         (
             '[languages.sv]\ntreebank = ["sv_talbanken"]',
-            "[languages.sv]: there is no setting 'treebank' (there are",
+            "[languages.sv]: there is no setting 'treebank' (the settings are",
         ),
         ('[languages.sv]\ntreebanks = "sv_talbanken"', "[languages.sv]: treebanks cannot be 'sv_talbanken'"),
         ('[languages.sv]\nbitext = ["ntrex"]', "[languages.sv]: a language needs a treebank"),

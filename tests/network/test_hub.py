@@ -67,7 +67,7 @@ def test_a_name_that_the_hub_does_not_know_is_an_error_of_one_line(tmp_path: Pat
     with fake_hub({}, []) as address:
         done = _python(main, "parse", "-", "--parser", "org/toy", address=address, home=tmp_path)
     assert done.returncode == 1
-    assert "org/toy: no such model folder, and no parser of that name from the Hub" in done.stderr
+    assert "org/toy: no such model folder, and the Hub gave no parser of that name" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

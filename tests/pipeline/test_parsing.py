@@ -56,7 +56,7 @@ def test_the_files_of_a_folder_are_the_whole_and_only_those_missing_are_made_aga
     assert b"".join(file.read_bytes() for file in files) == whole
     assert files[0].stat().st_mtime_ns == kept
     assert run(*call, f"{scheme}{tmp_path}/shards/", "--confidence") == 1
-    assert "holds what was made from another text, or by another parser or options" in capsys.readouterr().err
+    assert "holds the result of another text, parser or set of options" in capsys.readouterr().err
 
 
 def test_files_of_another_size_are_not_resumed(
@@ -67,7 +67,7 @@ def test_files_of_another_size_are_not_resumed(
     assert run(*call) == 0
     monkeypatch.setattr("subdp.pipeline.parsing.chunk_words", lambda _: 320)
     assert run(*call) == 1
-    assert "holds what was made from another text, or by another parser or options" in capsys.readouterr().err
+    assert "holds the result of another text, parser or set of options" in capsys.readouterr().err
 
 
 def test_hidden_files_do_not_make_a_folder_somebody_elses(tmp_path: Path) -> None:
@@ -78,11 +78,11 @@ def test_hidden_files_do_not_make_a_folder_somebody_elses(tmp_path: Path) -> Non
 def test_what_cannot_be_written_to_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").touch()
-    with pytest.raises(SubdpError, match="holds something else"):
+    with pytest.raises(SubdpError, match="holds other files"):
         ShardFolder(f"{tmp_path}/other/").begin({})
     with pytest.raises(SubdpError, match=r"^ftp://host/x: cannot be written to: "):
         ShardFolder("ftp://host/x").begin({})
     assert run("parse", "-", "-o", f"{tmp_path}/new/") == 1
-    assert "standard input is not parsed to a folder" in capsys.readouterr().err
+    assert "standard input cannot be parsed to a folder" in capsys.readouterr().err
     assert run("run", "--bitext", "pairs.tsv", "-o", "s3://bucket/run") == 2
     assert "s3://bucket/run is not on a disk" in capsys.readouterr().err

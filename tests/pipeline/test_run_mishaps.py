@@ -140,7 +140,7 @@ class TestMishaps:
             make(data, source, "file").perform(silent)
         with pytest.raises(SubdpError, match="file/out: cannot be written: Not a directory"):
             make(data, source, "file/out").perform(silent)
-        with pytest.raises(SubdpError, match=r"thesis: holds something else \(name a new folder"):
+        with pytest.raises(SubdpError, match=r"thesis: holds other files \(name a new folder"):
             make(data, source, "thesis").perform(silent)
         assert [path.name for path in (data / "thesis").iterdir()] == ["chapter1.txt"]
 
@@ -151,7 +151,7 @@ class TestMishaps:
         file.write_text('{"model_type": "bert"}')
         (data / "mine" / "stages").mkdir(exist_ok=True)
         before = sorted(data.rglob("*"))
-        with pytest.raises(SubdpError, match="mine: holds something else"):
+        with pytest.raises(SubdpError, match="mine: holds other files"):
             make(data, source, "mine").perform(silent)
         assert sorted(data.rglob("*")) == before
 
@@ -233,7 +233,7 @@ class TestMishaps:
             assert "latin.conllu:1: byte 0xf6 is not UTF-8" in capsys.readouterr().err
         (data / "out.training" / "checkpoint.safetensors").touch()
         assert command(*call) == 1
-        assert "an interrupted training is here (continue it with --resume" in capsys.readouterr().err
+        assert "holds an interrupted training run (resume it with --resume" in capsys.readouterr().err
 
 
 def _late(stage: str, error: BaseException) -> tuple[str, Callable[..., Any]]:

@@ -93,7 +93,7 @@ def test_a_script_without_its_tokenizer_stops_a_run_before_any_work(data: Path, 
     assert not (data / "out").exists()
     with pytest.raises(SubdpError, match="no tokenizer is called 'khmer'"):
         dotted(data, source, tokenizer="khmer").perform(silent)
-    with pytest.raises(SubdpError, match="a tokenizer is named for text that is tokenised"):
+    with pytest.raises(SubdpError, match="a tokenizer is named for tokenised text"):
         make(data, source, tokenizer="dotted")
 
 

@@ -146,5 +146,5 @@ def test_silver_in_memory_is_checked_when_it_is_made() -> None:
         Silver.of([(SoftTree.of(tree), Alignment.parse("0-0"), ["Es"])], inventory)
     with pytest.raises(SubdpError, match="target word 1 but the target sentence has 1 word"):
         Silver.of([(tree, Alignment.parse("0-1"), ["Es"])])
-    with pytest.raises(SubdpError, match="do not say what their values are"):
+    with pytest.raises(SubdpError, match="do not name their values"):
         Silver.of([Silver.of([(tree, Alignment.parse("0-0"), ["Es"])])[0]])

@@ -70,7 +70,7 @@ def test_layers_of_words_go_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ("# soft.labels", "# other", "not a soft tree"),
         ("2:0.5,4:0.5", "2:0.5,9:0.5", "'9' is not among"),
         ("2:0.5,4:0.5", "2:0.5,4:much", "much"),
-        ("2:0.5,4:0.5", "2:0.9,4:0.5", "not a part of a distribution"),
+        ("2:0.5,4:0.5", "2:0.9,4:0.5", "not a distribution or part of one"),
         ("4:compound:0.375", "7:compound:0.375", "out of bounds"),
         ("4:compound:0.375", "4:compound:0.3", "not a distribution"),
     ],

@@ -136,7 +136,7 @@ def test_impossible_trees_and_requests_are_errors() -> None:
         replace(soft, linked=())
     with pytest.raises(SubdpError, match="need a distribution"):
         replace(soft, inventory={"arcs": ()})
-    with pytest.raises(SubdpError, match="not a part of a distribution"):
+    with pytest.raises(SubdpError, match="not a distribution or part of one"):
         changed(arcs=soft.arcs * 2)
     with pytest.raises(SubdpError, match="not a distribution"):
         changed(labels=soft.labels / 2)

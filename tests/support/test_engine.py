@@ -74,7 +74,7 @@ def test_a_killed_process_is_replaced_and_its_unit_done_again(tmp_path: Path) ->
 
 
 def test_a_unit_at_which_processes_keep_dying_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SubdpError, match="killed 3 times at the same unit of work"):
+    with pytest.raises(SubdpError, match="killed 3 times on the same unit of work"):
         list(LocalEngine(2).map(KillItself(tmp_path, times=9), range(5)))
 
 

@@ -100,7 +100,7 @@ def test_a_value_that_cannot_be_is_refused_when_the_settings_are_made(
     ("text", "said"),
     [
         ("lr = ", "is not TOML"),
-        ("[train]\nlayers = 3\n", "there is no setting 'layers' .there are epochs, patience, lr"),
+        ("[train]\nlayers = 3\n", "there is no setting 'layers' .the settings are epochs, patience, lr"),
         ('[network]\nlayers = "x"\n', "layers cannot be"),
         ("[train]\nlr = nan\n", "lr cannot be nan"),
         ("[adapt]\ndecay_steps = 0\n", "decay_steps cannot be 0"),

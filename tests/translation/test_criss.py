@@ -240,5 +240,5 @@ def test_a_file_that_is_no_checkpoint_is_told(checkpoint: Callable[..., Path], t
     with pytest.raises(SubdpError, match="no such file"):
         convert(folder / "criss.2nd.pt", out)
     out.mkdir()
-    with pytest.raises(SubdpError, match="exists already"):
+    with pytest.raises(SubdpError, match="already exists"):
         convert(folder / "criss.3rd.pt", out)

@@ -103,7 +103,7 @@ def test_ctrl_c_says_that_it_can_be_gone_on_with(
 
 def test_a_file_of_another_kind_is_never_taken_for_an_unfinished_translation(text: Path, tmp_path: Path) -> None:
     (tmp_path / "out.tsv.part").write_text("part one of my thesis\n")
-    with pytest.raises(SubdpError, match=r"out.tsv.part: is no unfinished translation"):
+    with pytest.raises(SubdpError, match=r"out.tsv.part: is not a partial translation"):
         translate(str(text), str(tmp_path / "out.tsv"), Upper())
     assert (tmp_path / "out.tsv.part").read_text() == "part one of my thesis\n"
 

@@ -43,7 +43,7 @@ class Alignment:
         for (source, target), weight in zip(self.links, self.weights, strict=True):
             if not (math.isfinite(weight) and weight > 0):
                 reason = f"link {source}-{target} has weight {weight}"
-                raise SubdpError(reason, where="<alignment>", hint="weights are above 0; omit a link of no weight")
+                raise SubdpError(reason, where="<alignment>", hint="weights must be above 0; leave other links out")
         if any(a >= b for a, b in zip(self.links, self.links[1:], strict=False)):
             raise SubdpError("links are not sorted and distinct", where="<alignment>", hint="use Alignment.of")
 

@@ -49,7 +49,7 @@ def translate(
     device: str | None = None,
     batch: int = 200,
 ) -> None:
-    """Translate a treebank's sentences, or text, into a bitext; interrupted, it is resumed by the same command.
+    """Translate text, or a treebank's sentences, into a bitext; if interrupted, the same command resumes.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def translate(
     device
         Device that a model runs on, such as cpu, cuda or cuda:1; by default a GPU if there is one.
     batch
-        Number of sentences given to the translator at a time; larger for a command that is slow to start.
+        Number of sentences given to the translator at a time; use more for a command that is slow to start.
     """
     found = find_translator(translator, source, to, beams=beams, device=device)
     say(f"translating with {found.name}")
@@ -105,10 +105,10 @@ def align(
     Parameters
     ----------
     output
-        File to write the links to, in Pharaoh format (0-0 1-2), a line for each pair; by default standard output.
+        File to write the links to, in Pharaoh format (0-0 1-2), one line per pair; by default standard output.
     write_words
         File to write the words of each pair to, for another aligner: separated by spaces, a tab between source and
-        target, in the same lines as the links. Without --output or --score, no links are made.
+        target, on the same lines as the links. Without --output or --score, no links are made.
     method
         argmax, itermax, match, forward, reverse, or a plug-in's name.
     layer
@@ -169,7 +169,7 @@ def project(
     alignment
         argmax, itermax, match, a plug-in's name, or a file of links from another aligner.
     gold_trees
-        CoNLL-U file that the bitext translates: its gold trees are projected, not parsed ones.
+        CoNLL-U file that the bitext translates: its gold trees replace the source parser's.
     """
     from subdp.parser import Parser
     from subdp.pipeline.checks import WARNINGS, pair_cautions, size_cautions, text_cautions
@@ -189,7 +189,7 @@ def project(
     warnings = [asdict(caution) for caution in [*cautions, *more]]
     found = {WARNINGS: warnings, "filters": pairs.report.as_dict(), "projection": projected}
     write_json(Path(output) / "report.json", found)
-    say("\n".join([*map(str, more), f"{counted(len(silver), 'pair')} in {output}; its quality in report.json there"]))
+    say("\n".join([*map(str, more), f"{counted(len(silver), 'pair')} in {output}; see report.json for their quality"]))
 
 
 def convert_criss(checkpoint: str, *, output: Output) -> None:

@@ -14,16 +14,16 @@ convert = App(name="convert", help="Convert a parser for use in another tool.")
 
 @convert.command
 def spacy(parser: str, *, output: Output, language: str = "xx", name: str = "subdp") -> None:
-    """Make a spaCy pipeline of a parser, as a package that pip installs; prints its folder.
+    """Make a spaCy pipeline from a parser, as a package that pip installs; prints its folder.
 
     Parameters
     ----------
     parser
         Model folder, a name on the Hugging Face Hub, or en for the English parser that comes with subdp.
     output
-        The folder in which the package's own folder is made.
+        Folder to make the package's own folder in.
     language
-        spaCy's code of the language, whose tokenizer is used; xx is for any language.
+        spaCy's language code, which decides the tokenizer; xx is for any language.
     name
         The pipeline is called LANGUAGE_NAME.
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 From: TypeAlias = Annotated[str | None, Parameter(name="--from")]
 Names: TypeAlias = Annotated[list[str], Parameter(negative="")]
 
-data = App(name="data", help="Download data that others publish.")
+data = App(name="data", help="Download published treebanks and bitext.")
 
 
 @data.command
@@ -35,7 +35,7 @@ def ud(
     url: str = UD_URL,
     json: Flag = False,
 ) -> None:
-    """Download official treebanks of Universal Dependencies; files that are there already are kept.
+    """Download official treebanks of Universal Dependencies; existing files are kept.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def ud(
     source
         Copy from a folder that holds UD_* folders, such as an unpacked release, instead of downloading.
     url
-        Web address of the treebanks' repositories.
+        URL of the treebanks' repositories.
     json
         Print the result as JSON.
     """
@@ -60,7 +60,7 @@ def ud(
 
 @data.command
 def ntrex(languages: Names, /, *, output: Output, url: str | None = None, json: Flag = False) -> None:
-    """Download NTREX-128, news translated from English (CC BY-SA 4.0); files that are there already are kept.
+    """Download NTREX-128, news translated from English (CC BY-SA 4.0); existing files are kept.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def ntrex(languages: Names, /, *, output: Output, url: str | None = None, json: 
         Folder to write to: en.txt, de.txt and so on, in which line N translates line N. experiment --data DIR reads
         DIR/bitext/ntrex.
     url
-        Web address of a server that stands in for GitHub, with its files and lists of files under the same paths.
+        URL of a server to use instead of GitHub, with its files and file lists under the same paths.
     json
         Print the result as JSON.
     """
@@ -83,18 +83,18 @@ def ntrex(languages: Names, /, *, output: Output, url: str | None = None, json: 
 def tatoeba(
     pairs: Names, /, *, output: Output, release: str | None = None, url: str | None = None, json: Flag = False
 ) -> None:
-    """Download the development and test sets of the Tatoeba Challenge (CC BY 2.0 FR); files that are there are kept.
+    """Download the development and test sets of the Tatoeba Challenge (CC BY 2.0 FR); existing files are kept.
 
     Parameters
     ----------
     pairs
-        Pairs of languages, such as en-de or eng-deu, the source first.
+        Language pairs, such as en-de or eng-deu, the source first.
     output
         Folder to write to: en-de.tsv and so on, source TAB target. experiment --data DIR reads DIR/bitext/tatoeba.
     release
         Release of the challenge; by default v2023-09-26.
     url
-        Web address of a server that stands in for GitHub, with its files and lists of files under the same paths.
+        URL of a server to use instead of GitHub, with its files and file lists under the same paths.
     json
         Print the result as JSON.
     """
@@ -105,16 +105,16 @@ def tatoeba(
 
 @data.command
 def wikimatrix(pairs: Names, /, *, output: Output, url: str | None = None, json: Flag = False) -> None:
-    """Download WikiMatrix, sentences mined from Wikipedia, from OPUS (CC BY-SA 4.0); files that are there are kept.
+    """Download WikiMatrix, sentences mined from Wikipedia, from OPUS (CC BY-SA 4.0); existing files are kept.
 
     Parameters
     ----------
     pairs
-        Pairs of languages, such as en-de, the source first.
+        Language pairs, such as en-de, the source first.
     output
         Folder to write to: en-de.tsv and so on, source TAB target.
     url
-        Web address of the corpus; by default OPUS's.
+        URL of the corpus; by default OPUS's.
     json
         Print the result as JSON.
     """

@@ -12,7 +12,7 @@ from subdp.support.errors import SubdpError
 Jobs: TypeAlias = Annotated[
     int | None,
     Parameter(
-        help="Processes that work in parallel, each with its share of the cores; by default 1, with Ray one for each"
+        help="Processes that work in parallel, each with its share of the cores; by default 1, or with Ray one for each"
         " core or GPU of the cluster."
     ),
 ]

@@ -33,7 +33,7 @@ def experiment(
     jobs: int | None = None,
     device: Device = None,
 ) -> None:
-    """Run an experiment: one of the paper, or one on gold trees of the target language (trees, order).
+    """Run an experiment: one of the paper's, or one on gold trees of the target language (trees, order).
 
     Writes tables (Markdown, LaTeX, CSV) and a figure to the output folder. An interrupted experiment is resumed by the
     same command; experiments in one folder share what they have in common.

@@ -41,7 +41,7 @@ Method: TypeAlias = Annotated[str, Parameter(validator=_is_method)]
 AlignerName: TypeAlias = Annotated[str, Parameter(validator=_is_aligner)]
 Bitext: TypeAlias = Annotated[
     Files,
-    _with("One file of pairs (source TAB translation), or two parallel files, of text line by line or of CoNLL-U."),
+    _with("One file of pairs (source TAB translation), or two parallel files: text, line by line, or CoNLL-U."),
 ]
 Tokenized: TypeAlias = Annotated[Flag, _with("The text is tokenised already: words are separated by spaces.")]
 TargetTokenizer: TypeAlias = Annotated[
@@ -73,7 +73,7 @@ PresetFlag: TypeAlias = Annotated[
     PresetName, _with("Network sizes and training lengths: small for a laptop, paper for a GPU.")
 ]
 LossesFlag: TypeAlias = Annotated[LossesName, _with("default, or paper for exactly the paper's losses.")]
-Resume: TypeAlias = Annotated[Flag, _with("Resume a training that was interrupted.")]
+Resume: TypeAlias = Annotated[Flag, _with("Resume interrupted training.")]
 Half: TypeAlias = Annotated[Flag, _with("Store the weights in half precision.")]
 
 if TYPE_CHECKING:

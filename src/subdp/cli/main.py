@@ -20,12 +20,12 @@ VERBS = {
     ),
     "run": (
         "runs",
-        "Make a parser from translated text, in one command; interrupted, it is resumed by the same command.",
+        "Make a parser from translated text in one command; if interrupted, the same command resumes.",
     ),
     "train": ("training", "Train a parser on a treebank."),
     "translate": (
         "bitexts",
-        "Translate a treebank's sentences, or text, into a bitext; interrupted, it is resumed by the same command.",
+        "Translate text, or a treebank's sentences, into a bitext; if interrupted, the same command resumes.",
     ),
     "align": (
         "bitexts",
@@ -37,11 +37,11 @@ VERBS = {
     ),
     "adapt": (
         "training",
-        "Train a parser for the target language on silver data, then on gold trees, or on one of them.",
+        "Train a parser for the target language on silver data, on gold trees, or on both in that order.",
     ),
     "distill": (
         "training",
-        "Make a parser smaller and many times as fast: train one on what it predicts on raw text.",
+        "Make a smaller parser, many times as fast: train it on what a larger one predicts on raw text.",
     ),
     "parse": ("texts", "Parse text, or fill in the trees and tags of a CoNLL-U file."),
     "annotate": (
@@ -52,20 +52,20 @@ VERBS = {
     "show": ("trees", "Draw the trees of a CoNLL-U file: in the terminal, or as .html or .svg."),
     "experiment": (
         "experiments",
-        """Run an experiment: one of the paper, or one on gold trees of the target language (trees, order).
+        """Run an experiment: one of the paper's, or one on gold trees of the target language (trees, order).
 
         Writes tables (Markdown, LaTeX, CSV) and a figure to the output folder. An interrupted experiment is resumed by
         the same command; experiments in one folder share what they have in common.""",
     ),
-    "data": ("data", "Download data that others publish."),
+    "data": ("data", "Download published treebanks and bitext."),
     "cache": (
         "upkeep",
         """Show what subdp keeps in its cache, how large it is, and its limit.
 
-        SUBDP_CACHE names another folder for it; SUBDP_CACHE_GB sets a limit: what was used least recently goes
-        first.""",
+        SUBDP_CACHE names another folder for it; SUBDP_CACHE_GB sets a limit: what was used least recently is
+        removed first.""",
     ),
-    "encoder": ("upkeep", "Look after the encoder that subdp uses by default."),
+    "encoder": ("upkeep", "Manage the encoder that subdp uses by default."),
     "plugins": ("upkeep", "List the encoders, aligners, translators and tokenizers that other installed packages add."),
     "convert": ("convert", "Convert a parser for use in another tool."),
     "convert-criss": (

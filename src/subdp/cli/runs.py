@@ -53,7 +53,7 @@ def run(
     dry_run: Flag = False,
     json: Flag = False,
 ) -> None:
-    """Make a parser from translated text, in one command; interrupted, it is resumed by the same command.
+    """Make a parser from translated text in one command; if interrupted, the same command resumes.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def run(
         Source parser, or one for each bitext: a model folder, a name on the Hugging Face Hub, or en, the English one
         that comes with subdp; en by default.
     gold_trees
-        Treebank that the bitext translates, or one for each bitext: its gold trees are projected, not parsed ones.
+        Treebank that the bitext translates, or one for each bitext: its gold trees replace the source parser's.
     trees
         CoNLL-U files with trees of the target language to train on at the end, such as corrected drafts; heads may be
         missing (_).

@@ -41,18 +41,19 @@ def parse(
     file
         Raw text, tokenised text or CoNLL-U; - is standard input.
     format
-        text, words (one sentence per line, words separated by spaces) or conllu; by default told by the file's ending.
+        text, words (one sentence per line, words separated by spaces) or conllu; by default inferred from the file
+        name.
     confidence
         Add the probabilities of heads, labels and tags, and their rivals, to MISC.
     retag
-        Predict tags also for words that have them already.
+        Predict tags even for words that already have them.
     output
         CoNLL-U file to write; or a folder, if it ends in a slash or is an address such as s3://bucket/folder: then the
-        result is in numbered files, and an interrupted command resumes.
+        result is in numbered files, and if interrupted, the same command resumes.
     """
     check_input(file)
     if file == "-" and is_folder(output):
-        raise SubdpError("standard input is not parsed to a folder", hint="name a file, to be read again to resume")
+        raise SubdpError("standard input cannot be parsed to a folder", hint="name a file that resuming can reread")
     from subdp.parser import Parser
 
     runner = find_engine(engine, ray_address, jobs, device)
@@ -93,14 +94,14 @@ def annotate(
     file
         Raw text, tokenised text, CoNLL-U, or a bitext (source TAB target) whose target side is annotated.
     format
-        text, words (one sentence per line, words separated by spaces), conllu or bitext; by default told by the file's
-        ending.
+        text, words (one sentence per line, words separated by spaces), conllu or bitext; by default inferred from the
+        file name.
     order
         document, or doubt for the sentences that the parser is least sure of first.
     source_language
-        Code of the language that a bitext was translated from: its sentence becomes the comment # text_en.
+        Code of a bitext's source language: the source sentence becomes the comment # text_en.
     retag
-        Predict UPOS also for words that have one already.
+        Predict UPOS even for words that already have it.
     output
         File to write: .html for a page to correct the trees on, which opens in any browser; CoNLL-U otherwise.
     """

@@ -81,7 +81,7 @@ def train(
     title
         Title of the model card.
     licence
-        Licence of the parser, as the training data requires it, for the model card.
+        Licence of the parser for the model card, as the training data requires.
     """
     from subdp.encoder.encoder import Encoder
     from subdp.parser import Parser
@@ -136,7 +136,7 @@ def adapt(
     device: Device = None,
     resume: Resume = False,
 ) -> None:
-    """Train a parser for the target language on silver data, then on gold trees, or on one of them.
+    """Train a parser for the target language on silver data, on gold trees, or on both in that order.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def distill(
     half: Half = False,
     resume: Resume = False,
 ) -> None:
-    """Make a parser smaller and many times as fast: train one on what it predicts on raw text.
+    """Make a smaller parser, many times as fast: train it on what a larger one predicts on raw text.
 
     Parameters
     ----------
@@ -201,12 +201,12 @@ def distill(
     output
         Model folder to write.
     format
-        text, words (one sentence per line, words separated by spaces), conllu or bitext; by default told by the file's
-        ending.
+        text, words (one sentence per line, words separated by spaces), conllu or bitext; by default inferred from the
+        file name.
     test
         CoNLL-U file to score both parsers on.
     config
-        TOML file with settings: of the smaller parser, [network] and [train].
+        TOML file with settings of the smaller parser: [network] and [train].
     seed
         Random seed.
     """
@@ -231,8 +231,8 @@ def _checkpoints(output: str, resume: bool) -> Path:
     """Where a training keeps its checkpoints; what is there already is used only when asked to resume."""
     folder = Path(f"{output.rstrip('/')}.training")
     if folder.is_dir() and any(folder.iterdir()) and not resume:
-        hint = "continue it with --resume, or remove the folder to start over"
-        raise SubdpError("an interrupted training is here", where=str(folder), hint=hint)
+        hint = "resume it with --resume, or remove the folder to start over"
+        raise SubdpError("holds an interrupted training run", where=str(folder), hint=hint)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

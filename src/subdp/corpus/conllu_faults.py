@@ -137,7 +137,7 @@ def _tree_fault(lines: list[str], any_roots: bool) -> BlockFault | None:
             return BlockFault(number, f"word {word} is its own head")
     roots = [word for word, head in heads.items() if head == 0]
     if not any_roots and (len(roots) > 1 or (len(heads) == len(words) and not roots)):
-        hint = "exactly one word has head 0; any_roots lets other trees pass"
+        hint = "exactly one word has head 0; any_roots allows other trees"
         if not roots:
             return BlockFault(words[0][0], "no word has head 0: the sentence has no root", hint)
         return BlockFault(words[roots[1] - 1][0], f"words {roots[0]} and {roots[1]} both have head 0", hint)

@@ -23,7 +23,7 @@ def read_trees(files: Sequence[Source], held_out: Sequence[Source] = ()) -> list
         if both:
             name = found[both[0]].sent_id or f"sentence {both[0] + 1}"
             others = f" and {counted(len(both) - 1, 'other')} are" if len(both) > 1 else " is"
-            hint = "take them out of one of the two: a parser is not scored on what it was trained on"
+            hint = "remove them from one of the two: a parser must not be scored on what it was trained on"
             raise SubdpError(f"{name}{others} also in {scored[found[both[0]].words]}", where=name_of(file), hint=hint)
         trees += found
     if files:

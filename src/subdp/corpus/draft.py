@@ -33,7 +33,7 @@ def read_sentences(
     """
     name = name_of(source).removesuffix(".gz")
     if format is None and name.endswith(".tsv"):
-        hint = "`subdp annotate` parses the second column; --format text takes a line as one text"
+        hint = "`subdp annotate` parses the second column; --format text reads each line as one text"
         raise SubdpError("a .tsv file holds pairs of sentences, not text", where=name_of(source), hint=hint)
     if format == "conllu" or (format is None and name.endswith(".conllu")):
         return read_conllu(source, any_roots=True)

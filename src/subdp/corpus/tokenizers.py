@@ -85,7 +85,7 @@ def choose_tokenizer(
                 hint = f"its tokenizer is not installed: pip install '{_extra(name)}'; {_WORDS}"
                 raise SubdpError(reason, where=where, hint=hint)
             return name
-    raise SubdpError(reason, where=where, hint=f"name a tokenizer of a plug-in with --tokenizer; {_WORDS}")
+    raise SubdpError(reason, where=where, hint=f"name a plug-in's tokenizer with --tokenizer; {_WORDS}")
 
 
 _WORDS = "or separate the words by spaces and say so with --tokenized or --format words"

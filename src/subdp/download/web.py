@@ -98,8 +98,8 @@ def download_file(place: str, file: Path, *, git_hash: str | None = None) -> boo
         return False
     if git_hash is not None and _git_hash(part) != git_hash:
         part.unlink()
-        hint = "it was damaged on its way, and what arrived is removed; try again"
-        raise SubdpError("does not have the checksum that is published", where=place, hint=hint)
+        hint = "it was damaged in transit and has been removed; try again"
+        raise SubdpError("does not match the published checksum", where=place, hint=hint)
     part.replace(file)
     return True
 

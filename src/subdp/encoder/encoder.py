@@ -88,7 +88,7 @@ class Encoder:
         self.window = _window(model, tokenizer)
         self.prefix, self.suffix = special_ids(tokenizer)
         if self.window <= (specials := len(self.prefix) + len(self.suffix)):
-            reason = f"takes {counted(self.window, 'subword')} at once, no more than its {specials} special ones"
+            reason = f"takes {counted(self.window, 'subword')} at a time, all taken up by its {specials} special ones"
             raise SubdpError(reason, where=name, hint="choose another encoder")
         # Byte-level tokenizers split a word after a space differently; the others mark its start themselves.
         self._before = "" if _ids(tokenizer, "a") == _ids(tokenizer, " a") else " "

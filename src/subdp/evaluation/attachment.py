@@ -80,7 +80,7 @@ def evaluate(
         per_sentence.append(counts)
         arcs.update(found)
     if not per_sentence:
-        raise SubdpError("there is no word to score", hint="does the gold have heads, and words beyond punctuation?")
+        raise SubdpError("there is no word to score", hint="does the gold have heads, and not only punctuation?")
     _, words, right_heads, right_arcs, _ = zip(*per_sentence, strict=True)
     return Scores(
         words=sum(words),

@@ -61,7 +61,7 @@ def run_grid(grid: Grid, corpora: Corpora, output: Path, say: Say, *, device: st
 def _run_seed(bench: Bench, cells: Sequence[Cell], say: Say) -> list[Result]:
     possible = [cell for cell in cells if bench.possible(cell)]
     missing = [cell for cell in possible if bench.result(cell) is None]
-    say(f"seed {cells[0].seed}: {counted(len(possible), 'cell')}, {len(possible) - len(missing)} done before")
+    say(f"seed {cells[0].seed}: {counted(len(possible), 'cell')}, {len(possible) - len(missing)} already done")
     for cell in missing:
         bench.prepare(cell)
     engine = LocalEngine(max(1, min(bench.grid.options.jobs, len(missing))))

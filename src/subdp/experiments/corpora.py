@@ -116,7 +116,7 @@ class Corpora:
     def _language(self, name: str) -> Language:
         if name not in self.languages:
             known = ", ".join(self.languages)
-            hint = f"describe it in the configuration file as [languages.{name}]; there are {known}"
+            hint = f"describe it in the configuration file as [languages.{name}]; known languages are {known}"
             raise SubdpError(f"the language {name!r} is not described", hint=hint)
         return self.languages[name]
 

@@ -21,7 +21,7 @@ def write_package(parser: str, output: Path, *, language: str, name: str) -> Pat
     """
     folder = output / f"{language}_{name}-{__version__}"
     if folder.exists():
-        raise SubdpError("is there already", where=str(folder), hint="remove it, or name another folder with -o")
+        raise SubdpError("already exists", where=str(folder), hint="remove it, or name another folder with -o")
     if not name.isidentifier():
         raise SubdpError(f"{name!r} cannot be the name of a package", hint="use letters, digits and _")
     try:

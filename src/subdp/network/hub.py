@@ -33,8 +33,8 @@ def find_model(name: str | Path) -> Path:
     try:
         return Path(_hub().snapshot_download(name, allow_patterns=list(FILES)))
     except (OSError, ValueError) as error:  # No network, no such repository, no right to read it.
-        reason = f"no such model folder, and no parser of that name from the Hub: {_first_line(error)}"
-        raise SubdpError(reason, where=name, hint="check the name, and the network the first time") from error
+        reason = f"no such model folder, and the Hub gave no parser of that name: {_first_line(error)}"
+        raise SubdpError(reason, where=name, hint="check the name; the first time needs a network") from error
 
 
 def push(folder: Path, name: str, *, private: bool) -> str:
@@ -47,7 +47,7 @@ def push(folder: Path, name: str, *, private: bool) -> str:
         message = "Upload a parser made with subdp"
         api.upload_folder(repo_id=name, folder_path=folder, allow_patterns=list(FILES), commit_message=message)
     except (OSError, ValueError) as error:
-        hint = "log in with `hf auth login` as somebody who may write there"
+        hint = "log in with `hf auth login` as a user who may write there"
         raise SubdpError(f"cannot be written to the Hub: {_first_line(error)}", where=name, hint=hint) from error
     return f"{api.endpoint}/{name}"
 

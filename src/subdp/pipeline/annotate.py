@@ -69,7 +69,7 @@ def doubt(sentence: Sentence) -> float:
     for _, columns in _rows(sentence):
         found = dict(item.split("=", 1) for item in columns[9].split("|") if item.startswith(_CERTAINTIES))
         if len(found) < 2:
-            hint = "`subdp annotate` and `subdp parse --confidence` write it"
+            hint = "`subdp annotate` and `subdp parse --confidence` write them"
             raise SubdpError("a word without HeadProb and LabelProb", where=sentence.sent_id, hint=hint)
         total -= sum(math.log(max(float(probability), _LEAST)) for probability in found.values())
     return total / len(sentence)
@@ -87,7 +87,7 @@ def read_text(
     for count, sentence in enumerate(sentences, 1):  # noqa: B007
         yield sentence
     if not count:
-        raise SubdpError("there is no sentence in it", where=name_of(source))
+        raise SubdpError("has no sentences", where=name_of(source))
 
 
 def _targets(source: str, tokenizer: str, source_language: str) -> Iterator[Sentence]:

@@ -114,7 +114,7 @@ def _swapped(parser: Parser, stretches: Sequence[Sequence[SilverPair]], where: s
         return []
     text = (
         f"{where}: the source parser is surer of the source than of the target in only {share:.0%} of the pairs; "
-        "two thirds or more are usual (are the columns swapped? the source comes first, and the parser is for it)"
+        "two thirds or more are usual (are the columns swapped? the source, the parser's language, comes first)"
     )
     return [Caution("swapped", text, share, SURER)]
 
@@ -139,7 +139,7 @@ def _shifted(parser: Parser, stretches: Sequence[Sequence[SilverPair]], where: s
         f"{where}: only {share:.0%} of the sentences are more similar to their own translation than to those of the "
         f"lines around it; 97 % or more are usual, and 20 % is chance"
     )
-    seen = f"; {count / nearest.total():.0%} are to that of {_SHIFTS[shift]}" if shift else ""
+    seen = f"; {count / nearest.total():.0%} are most similar to that of {_SHIFTS[shift]}" if shift else ""
     hint = "line N must translate line N: look for a line that is missing or extra on one side"
     return [Caution("shifted", f"{text}{seen} ({hint})", share, NEAREST)]
 
@@ -163,14 +163,14 @@ def size_cautions(projection: Mapping[str, Any]) -> list[Caution]:
     pairs, linked = projection["pairs"], projection["linked"]
     if pairs < PAIRS:
         text = (
-            f"only {counted(pairs, 'pair')} can be used; the smallest number that the method was measured with is "
-            f"{PAIRS}, and a few hundred are a good start (translate more sentences)"
+            f"only {counted(pairs, 'pair')} can be used; the method was never measured with fewer than {PAIRS}, "
+            "and a few hundred are a good start (translate more sentences)"
         )
         found.append(Caution("pairs", text, pairs, PAIRS))
     if linked < LINKED:
         text = (
             f"only {linked:.0%} of the target's words have a link; 60 % to 90 % are usual (do the lines translate "
-            "each other, is the text cut into words as the aligner saw it, does the encoder know the language?)"
+            "each other, is the text tokenised as the aligner saw it, does the encoder know the language?)"
         )
         found.append(Caution("links", text, linked, LINKED))
     return found
@@ -182,8 +182,8 @@ def score_cautions(scores: Mapping[str, Any]) -> list[Caution]:
     return [
         Caution(
             "direct",
-            f"on the {name} set the source parser as it is has LAS {rows['direct']['las']:.1f}, the adapted one "
-            f"{rows['subdp']['las']:.1f}: direct transfer is as good (look at the other warnings and at the worst "
+            f"on the {name} set direct transfer has LAS {rows['direct']['las']:.1f}, the adapted parser "
+            f"{rows['subdp']['las']:.1f}: adapting did not help (look at the other warnings and at the worst "
             "pairs in report.json; more or cleaner pairs help, or a few corrected trees with --trees)",
             rows["subdp"]["las"],
             rows["direct"]["las"],

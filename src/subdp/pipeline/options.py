@@ -31,13 +31,13 @@ class RunOptions:
     bitext: tuple[str, ...]
     """Translated text: one or more files of pairs, or pairs of files joined by a comma."""
     source_parser: tuple[str, ...] = ()
-    """Model folders: one for all bitexts or one for each; by default the English parser that comes with subdp."""
+    """Source parser, one for all bitexts or one for each; by default the English parser that comes with subdp."""
     treebank: str | None = None
-    """CoNLL-U file to train the source parser on, instead."""
+    """CoNLL-U file to train a source parser on instead."""
     encoder: str | None = None
-    """Encoder of a source parser that is to be trained, or the present location of the source parser's encoder."""
+    """Encoder for training a source parser, or the present location of the given source parser's encoder."""
     gold_trees: tuple[str, ...] = ()
-    """Treebanks whose translations the bitexts are, one for all or one for each: their trees are projected, not the
+    """Treebanks that the bitexts translate, one for all or one for each: their trees are projected instead of the
     source parser's predictions."""
     trees: tuple[str, ...] = ()
     """Trees of the target language to train on afterwards, such as corrected drafts."""
@@ -76,10 +76,10 @@ class RunOptions:
         if bitexts > 1 and Path(self.aligner).is_file():
             raise SubdpError("one file of links for several bitexts", where=self.aligner, hint="name a method")
         if self.tokenized and {self.tokenizer, self.source_tokenizer} != {AUTO}:
-            raise SubdpError("a tokenizer is named for text that is tokenised", hint="leave one of the two options out")
+            raise SubdpError("a tokenizer is named for tokenised text", hint="leave one of the two options out")
         if "-" in (*self.bitext, *self.gold_trees, *self.trees, self.treebank, self.dev, self.test, self.aligner):
             raise SubdpError(
-                "a run does not read standard input",
+                "a run cannot read standard input",
                 hint="name a file: a run must be able to read it again when it is resumed",
             )
 

@@ -97,7 +97,7 @@ def _hard_stage(run: Run) -> Stage:
         made = parser.about["adapted_on"]
         return f"{counted(made['known_heads'], 'word')} with a head from projection"
 
-    purpose = "to compare, train on single trees through one-to-one links"
+    purpose = "for comparison, train on trees projected through one-to-one links"
     return Stage("hard", purpose, {stage.name: stage.key for stage in run.stages}, work)
 
 
@@ -128,7 +128,7 @@ def _picture(silver: Silver, drawn: str, language: str) -> str:
     lines = render_text(tree.words, arcs).rstrip("\n").split("\n")
     return "\n".join(
         [
-            f"What the {language} parser learnt from: no tree, but probabilities of heads.",
+            f"What the {language} parser learnt from: not a tree, but probabilities of heads.",
             "",
             f"    {drawn}",
             "",
@@ -144,7 +144,7 @@ def _what_next(parser: Path, example: str) -> str:
     echo '{example}' | {command} parse - --parser {parser}
 
 Then make one for your language. All it needs is a file of English sentences and
-their translations, a pair a line with a tab between them:
+their translations, one pair per line, separated by a tab:
 
     {command} run --bitext en-xx.tsv -o xx"""
 

@@ -41,7 +41,7 @@ def on_ray(work: Callable[[], str], ranks: int, folder: Path, device: str | None
 
     units, unit = ray.cluster_resources(), "GPU" if _on_gpus(device, ranks) else "CPU"
     if units.get(unit, 0) < ranks:
-        reason = f"{ranks} ranks need a {unit} each, and the cluster has {int(units.get(unit, 0))}"
+        reason = f"{ranks} ranks need a {unit} each, but the cluster has {int(units.get(unit, 0))}"
         raise SubdpError(reason, hint="use fewer --ranks")
     trainer = TorchTrainer(
         rank,

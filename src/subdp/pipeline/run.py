@@ -60,7 +60,7 @@ class Run:
         stages, config = [*self.stages, *extra], self.output / "config.toml"
         # It is written last, and may be what a killed process was about to write.
         if config.exists() and not self._left() and all(stage.state(self.root)[0] == "done" for stage in stages):
-            say(f"{self.output}: finished before with the same data and options; there is nothing to do")
+            say(f"{self.output}: already finished with the same data and options; there is nothing to do")
             return 0
         self._prepare()
         # An error in them is better found now than after hours of training.
@@ -100,7 +100,7 @@ class Run:
             self.output.mkdir(parents=True, exist_ok=True)
             files = (path for path in self.output.rglob("*") if path.is_file() and not path.name.startswith("."))
             if not has_stages(self.root) and any(files):
-                raise SubdpError("holds something else", where=str(self.output), hint="name a new folder with -o")
+                raise SubdpError("holds other files", where=str(self.output), hint="name a new folder with -o")
             for name in ("parser", "source-parser"):
                 check_replaceable(self.output / name)
             for left in self._left():
@@ -188,7 +188,7 @@ class Run:
         tokenizers = {"tokenizers": keys} if {*keys} - {"unicode"} else {}
         return Stage(
             stage_name("clean", number),
-            f"read {self.options.title(number)}, leave out what is no translation",
+            f"read {self.options.title(number)}, leave out what is not a translation",
             {"bitext": files, "tokenized": self.options.tokenized, **tokenizers},
             lambda folder: self.work.clean(folder, number),
         )
@@ -224,7 +224,7 @@ class Run:
         return [
             Stage(
                 "evaluate",
-                "score it on gold trees, beside the source parser as it is",
+                "score it on gold trees, and the source parser for comparison",
                 {"finish": finish.key, "parser": parser, **gold},
                 lambda _: self.work.evaluate(),
                 (self.output / "scores.json",),

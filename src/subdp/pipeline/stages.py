@@ -83,7 +83,7 @@ def perform(stages: Sequence[Stage], root: Path, say: Say) -> int:
         state, changed = stage.state(root)
         folder = root / stage.name
         if state == "done":
-            say(f"{head}: done before: {(_read(folder / MANIFEST) or {}).get('said')}")
+            say(f"{head}: already done: {(_read(folder / MANIFEST) or {}).get('said')}")
             continue
         note = f" (redoing: {', '.join(changed)} changed)" if changed else " (resuming)" if state == "begun" else ""
         say(f"{head}: {stage.purpose}{note}")

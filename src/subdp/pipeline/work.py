@@ -143,7 +143,7 @@ class Work:
             about={"title": f"A parser made from {names}", **({"language": language} if language else {})},
         )
         self._save(parser, folder / "parser", _training(folder))
-        return f"{counted(parser.about['epochs'], 'epoch')}, number {parser.about['best_epoch']} is kept"
+        return f"{counted(parser.about['epochs'], 'epoch')}, epoch {parser.about['best_epoch']} is kept"
 
     def finish(self, folder: Path) -> str:
         """Write the target parser to parser/: as it is, or trained further on trees of its language."""
@@ -220,7 +220,7 @@ class Work:
         except NoTabError as error:
             if len(self.options.bitext) == 1:
                 raise
-            hint = "two files that belong together are joined by a comma, as --bitext en.txt,de.txt"
+            hint = "join two files that belong together by a comma: --bitext en.txt,de.txt"
             raise SubdpError(error.reason, where=error.where, line=error.line, hint=hint) from None
 
     def _save(self, parser: Parser, target: Path, training: Path) -> None:

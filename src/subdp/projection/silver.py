@@ -140,7 +140,7 @@ class SilverStore(Silver):
                 raise SubdpError(reason, where=str(folder), hint=hint)
         else:
             if folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir()):
-                raise SubdpError("holds something else than silver", where=str(folder), hint="name a new folder")
+                raise SubdpError("holds something other than silver", where=str(folder), hint="name a new folder")
             try:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:

@@ -33,8 +33,8 @@ class SilverList(Silver):
         trees = [tree for tree, _, _ in given if isinstance(tree, Sentence)]
         if inventory is None:
             if len(given) < len(pairs):
-                hint = "give the inventory of the silver that they are from"
-                raise SubdpError("pairs of silver do not say what their values are", where=self.where, hint=hint)
+                hint = "give the inventory of the silver that they come from"
+                raise SubdpError("silver pairs do not name their values", where=self.where, hint=hint)
             soft = [tree.inventory for tree, _, _ in given if isinstance(tree, SoftTree)]
             inventory = merged([*([inventory_of(trees)] if trees else []), *soft])
         self.inventory, self.made_from, self._pairs = dict(inventory), {"pairs": len(pairs)}, pairs

@@ -226,10 +226,10 @@ def _check(name: str, distribution: Floats, words: int, values: int) -> None:
             raise SubdpError(f"the {name} of a pair are not a distribution", where="<soft tree>")
         return
     if not (distribution.min(initial=0) >= 0 and sums.max() <= 1 + _TOLERANCE):
-        raise SubdpError(f"a row of {name} is not a part of a distribution", where="<soft tree>")
+        raise SubdpError(f"a row of {name} is not a distribution or part of one", where="<soft tree>")
     if distribution[0].any():
         has = "a head" if kind == "head" else name
-        raise SubdpError(f"ROOT has {has}", where="<soft tree>", hint=f"row 0 of {name} is zero")
+        raise SubdpError(f"ROOT has {has}", where="<soft tree>", hint=f"row 0 of {name} must be zero")
 
 
 def _values(name: str, sentence: Sentence) -> Sequence[str]:

@@ -67,7 +67,7 @@ def inventory_of(sentences: Sequence[Sentence], more: Iterable[str] = ()) -> dic
         read = find_substructure(name).read
         values = {value for sentence in sentences for value in read(sentence)} - {UNANNOTATED}
         if name != LABELS.name and not values - {NONE}:
-            hint = "leave it out of what is to be predicted, or name a treebank that has it"
+            hint = "do not predict it, or name a treebank that has it"
             raise SubdpError(f"the treebank has no {name}", hint=hint)
         if is_bio(sorted(values)):
             _check_bio(name, sentences)

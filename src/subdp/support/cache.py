@@ -36,7 +36,7 @@ def cache_limit() -> int | None:
         if limit < 0:
             raise ValueError
     except (ValueError, OverflowError):
-        raise SubdpError(f"SUBDP_CACHE_GB is {text!r}", hint="give a number of gigabytes, as 20") from None
+        raise SubdpError(f"SUBDP_CACHE_GB is {text!r}", hint="give a number of gigabytes, such as 20") from None
     return limit
 
 

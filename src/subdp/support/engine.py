@@ -96,7 +96,7 @@ class _Processes(Generic[_Unit, _Result]):
             task.deaths += place < self.jobs
             if task.deaths >= _MOST_DEATHS:
                 hint = "if memory ran out, use fewer --jobs; finished work is kept"
-                raise SubdpError(f"processes were killed {_MOST_DEATHS} times at the same unit of work", hint=hint)
+                raise SubdpError(f"processes were killed {_MOST_DEATHS} times on the same unit of work", hint=hint)
             task.future = self._submit(task.unit)
 
     def _submit(self, unit: _Unit) -> Future[_Result]:

@@ -73,7 +73,7 @@ class _Opened(contextlib.AbstractContextManager[IO[Any]]):
         if self.close:
             self.stream.close()
         if isinstance(error, gzip.BadGzipFile | EOFError | zlib.error):
-            reason, hint = f"cannot be unpacked: {error}", "the .gz is damaged or cut off; fetch or make it again"
+            reason, hint = f"cannot be unpacked: {error}", "the .gz is damaged or cut off; download or make it again"
             raise SubdpError(reason, where=self.name, hint=hint) from None
         if isinstance(error, UnicodeDecodeError):  # from a file that was opened as text
             raise SubdpError(f"not UTF-8: {error.reason}", where=self.name, hint=_NOT_UTF8) from None

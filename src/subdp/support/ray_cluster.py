@@ -116,7 +116,7 @@ def _judge(node: str, found: Any, wanted: dict[str, str]) -> None:
         ours = ", ".join(f"{name} {number}" for name, number in wanted.items())
         raise SubdpError(f"has {found}; this machine has {ours}", where=node, hint="install the same on all nodes")
     if found is not None:
-        hint = "all nodes must see the same folders, encoder and cache, and have memory for them"
+        hint = "all nodes must see the same folders, encoder and cache, and have enough memory for them"
         raise SubdpError(f"cannot load the work: {first_line(found)}", where=node, hint=hint) from found
 
 

@@ -50,7 +50,7 @@ class NetworkConfig:
     def __post_init__(self) -> None:
         check_fields(self)
         if self.layers == ():
-            raise SubdpError("layers cannot be empty", hint="name at least one, as 3,4,5")
+            raise SubdpError("layers cannot be empty", hint="name at least one, such as 3,4,5")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class TrainConfig:
     epochs: Count = 100
     """Maximum number of epochs."""
     patience: Count = 10
-    """Stop after this many epochs without a better score on the held-out part."""
+    """Stop after this many epochs without a better score on held-out data."""
     lr: Positive = 2e-3
     """Adam's initial learning rate."""
     decay_steps: Count = 5000
@@ -76,7 +76,7 @@ class TrainConfig:
     encoder_layers: tuple[TrainedLayer, ...] = ()
     """Encoder layers to train as well, numbered from 1; by default none, and the encoder is frozen."""
     encoder_lr: Positive = 1e-4
-    """Adam's initial learning rate for them."""
+    """Adam's initial learning rate for these layers."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -95,8 +95,8 @@ class LossConfig:
     temperature: Positive = 1.0
     """Applied to the source parser's distributions before projection: above 1 flattens them, below 1 sharpens them."""
     many_to_one: ManyToOne = "head"
-    """What a target word with links to several source words stands for: all of them alike (mean: paper), or the one
-    that is the head of the others."""
+    """What a target word linked to several source words stands for: all of them equally (mean: paper), or the one that
+    is the head of the others."""
     completion: Completion = "auto"
     """What receives the mass that went to NULL: nothing (paper), the source parser's own distribution on the target
     sentence, or a share of it according to how far it agrees with the projection."""
@@ -195,7 +195,7 @@ class Settings:
     def _changed(self, sections: Mapping[str, Mapping[str, Any]], where: str | None) -> Settings:
         known = self.sections
         if unknown := sorted(set(sections) - set(known)):
-            hint = f"there are {', '.join((*known, *_OTHERS))}"
+            hint = f"the sections are {', '.join((*known, *_OTHERS))}"
             raise SubdpError(f"there is no section {unknown[0]!r}", where=where, hint=hint)
         return replace(
             self,

@@ -37,9 +37,9 @@ class ShardFolder:
             system.create_dir(root, recursive=True)
             names = {found.base_name for found in system.get_file_info(fs.FileSelector(root))}
             if _INFO not in names and any(not name.startswith(".") for name in names):
-                raise SubdpError("holds something else", where=self.address, hint="name a new folder")
+                raise SubdpError("holds other files", where=self.address, hint="name a new folder")
             if _INFO in names and system.open_input_stream(f"{root}/{_INFO}").read() != info:
-                reason = "holds what was made from another text, or by another parser or options"
+                reason = "holds the result of another text, parser or set of options"
                 raise SubdpError(reason, where=self.address, hint="name another folder, or remove this one")
         except OSError as error:
             raise self._failure(error) from error

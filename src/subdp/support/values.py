@@ -62,7 +62,7 @@ def converted(config: type, values: Mapping[str, Any], where: str | None = None)
     known, found = kinds(config), dict[str, Any]()
     for name, value in values.items():
         if name not in known:
-            raise SubdpError(f"there is no setting {name!r}", where=where, hint=f"there are {', '.join(known)}")
+            raise SubdpError(f"there is no setting {name!r}", where=where, hint=f"the settings are {', '.join(known)}")
         found[name] = _convert(value, known[name])
         _check(name, found[name], known[name], where)
     return found

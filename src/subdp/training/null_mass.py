@@ -110,7 +110,7 @@ def own_label_mask(labels: Sequence[str], config: LossConfig) -> Tensor:
     """
     wrong = [name for name in config.own_labels if name not in labels and name not in LossConfig().own_labels]
     if wrong:
-        raise SubdpError(f"own_labels names {wrong[0]!r}", hint=f"the parser has {', '.join(labels)}")
+        raise SubdpError(f"own_labels names {wrong[0]!r}, which the parser lacks", hint=f"it has {', '.join(labels)}")
     return torch.tensor([float(label in config.own_labels) for label in labels])
 
 

@@ -159,5 +159,5 @@ def _connected() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        hint = "has one been killed, for lack of memory perhaps? What is done is kept, and can be resumed"
+        hint = "was one killed, perhaps for lack of memory? finished work is kept, and can be resumed"
         raise SubdpError(f"no connection to the other ranks: {first_line(error)}", hint=hint) from error

@@ -41,7 +41,7 @@ def convert(checkpoint: Path, folder: Path) -> None:
     require_transformers("CRISS")
     file = _find(checkpoint)
     if folder.exists():
-        raise SubdpError("exists already", where=str(folder), hint="choose a new folder")
+        raise SubdpError("already exists", where=str(folder), hint="choose a new folder")
     tokens = _Tokens.read(file.parent)
     settings, weights = _load(file)
     try:

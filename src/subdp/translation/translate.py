@@ -139,7 +139,7 @@ class _Part:
         with _writing(str(path)):
             data = path.read_bytes() if path.exists() else b""
             if not data.startswith(head[:14]) and not head.startswith(data):
-                raise SubdpError("is no unfinished translation", where=str(path), hint="move it or name another output")
+                raise SubdpError("is not a partial translation", where=str(path), hint="move it or name another output")
             data = data[: data.rfind(b"\n") + 1]  # A run that was killed may have left half a line.
             first, *rest = data.splitlines(keepends=True) or [head]
             if rest and first != head:

@@ -53,7 +53,7 @@ function list() {
   if ($("order").value === "doubt") listed.sort((a, b) => (b.doubt ?? 0) - (a.doubt ?? 0));
   if (chosen && !listed.includes(sentences[chosen.sentence])) unchoose();
   $("sentences").replaceChildren(...listed.map((sentence) => cards[sentence.index]));
-  if (!listed.length) $("sentences").append(make("p", { class: "empty" }, "No sentence to show here."));
+  if (!listed.length) $("sentences").append(make("p", { class: "empty" }, "No sentences to show."));
 }
 
 function tell() {
@@ -69,7 +69,7 @@ function tell() {
   $("save").disabled = !done;
   $("undo").disabled = !log.at;
   $("redo").disabled = log.at === log.changes.length;
-  if (editing && !log.kept) notify("This browser keeps nothing for this page: save before you close it.", true);
+  if (editing && !log.kept) notify("This browser cannot keep your changes: save before you close the page.", true);
 }
 
 function notify(text, bad = false) {

