@@ -324,7 +324,6 @@ class Parser:
             adapted._student,
             sentences,
             settings.tune,
-            known=self.inventory,
             corrections=count_corrections(self.parse(blank, remember=True), sentences),
             seed=seed,
             folder=folder,

@@ -293,3 +293,4 @@ def _killed_after(run: Run, seconds: float) -> bool:
             os._exit(0)
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0

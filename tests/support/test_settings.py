@@ -61,6 +61,11 @@ def test_the_paper_preset_holds_the_papers_numbers() -> None:
     assert (paper.losses.label_weight, paper.losses.completion, paper.losses.temperature) == ("none", "none", 1)
 
 
+def test_the_configuration_of_the_paper_has_the_papers_settings() -> None:
+    file = Path(__file__).parents[2] / "configs" / "paper.toml"
+    assert Settings.resolve("paper", "default", file) == Settings.resolve("paper", "paper")
+
+
 WRONG: list[tuple[type, str, Any, str]] = [
     (TrainConfig, "decay_steps", 0, "a whole number of at least 1"),
     (TrainConfig, "least_batches", 0, "a whole number of at least 1"),

@@ -49,23 +49,43 @@ def test_silver_and_trees_are_learnt_one_after_the_other(source: Parser, silver:
     assert both.about["adapted_from"]["adapted_on"]["pairs"] == 40
 
 
+def way(parser: Parser, source: Parser, *, scorers: bool) -> float:
+    """How far the weights are from those of another: the scorers of labels and tags, or everything else."""
+    moved, before = parser.network.state_dict(), source.network.state_dict()
+    free = tuple(f"scorers.{name}." for name in source.inventory if name != "arcs")
+    chosen = [name for name in before if name.startswith(free) == scorers]
+    return float(sum((moved[name] - before[name]).norm() ** 2 for name in chosen) ** 0.5)
+
+
 def test_after_a_few_trees_weights_go_back_towards_those_before_as_far_as_there_were_corrections(
     source: Parser,
 ) -> None:
-    before = source.network.state_dict()
-
-    def way(parser: Parser) -> float:
-        """How far the weights are from those before."""
-        moved = parser.network.state_dict()
-        return float(sum((moved[name] - tensor).norm() ** 2 for name, tensor in before.items()) ** 0.5)
-
     for trees in (TREES[:3], TREES):
-        gone = way(source.adapt_to_trees(trees, settings=SETTINGS))
+        part = source.adapt_to_trees(trees, settings=SETTINGS)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(adapting, "_PRIOR", 0)
-            whole = way(source.adapt_to_trees(trees, settings=SETTINGS))
+            whole = source.adapt_to_trees(trees, settings=SETTINGS)
         wrong = adapting.count_corrections(source([tree.words for tree in trees]), trees)
-        assert gone / whole == pytest.approx(wrong / (wrong + 60), abs=1e-3)
+        gone = way(part, source, scorers=False) / way(whole, source, scorers=False)
+        assert gone == pytest.approx(wrong / (wrong + 60), abs=1e-3)
+        assert way(part, source, scorers=True) == way(whole, source, scorers=True) > 0, "labels and tags stay"
+
+
+def test_after_silver_weights_go_back_the_further_the_fewer_words_it_has(source: Parser, silver: Silver) -> None:
+    words = sum(map(len, silver.targets()))
+
+    def adapted(prior: float) -> Parser:
+        losses = replace(SETTINGS.losses, prior_words=prior)
+        return source.adapt(silver, settings=replace(SETTINGS, losses=losses))
+
+    whole = adapted(0)
+    for prior in (words, 3 * words):
+        part = adapted(prior)
+        gone = way(part, source, scorers=False) / way(whole, source, scorers=False)
+        assert gone == pytest.approx(words / (words + prior), abs=1e-3)
+        assert way(part, source, scorers=True) == way(whole, source, scorers=True) > 0, "labels and tags stay"
+    assert SETTINGS.losses.prior_words > 0
+    assert Settings.resolve(losses="paper").losses.prior_words == 0
 
 
 def test_a_correction_is_a_known_head_or_its_label_that_the_parser_had_wrong(source: Parser) -> None:

@@ -91,7 +91,8 @@ def run(
     losses
         default, or paper for exactly the paper's losses.
     encoder
-        Encoder of the source parser to train: bundled, a model folder, or a Hugging Face name.
+        Encoder of the source parser to train: bundled, a model folder, or a Hugging Face name. With a parser that is
+        trained already, where its encoder has moved to.
     config
         TOML file with settings and, in its section [run], these options; such as DIR/config.toml of an earlier run.
     seed

@@ -195,7 +195,9 @@ class Grid:
         if self.name == "transfer":
             return [direct, subdp]
         if self.name == "ablation":
-            random = System("RandI", "random", replace(losses, completion="none"))  # no teacher
+            random = System(
+                "RandI", "random", replace(losses, completion="none", prior_words=0.0)
+            )  # no teacher, nothing known before
             return [direct, System("ST", "self"), System("Hard", "hard"), random, subdp]
         if self.name == "alignment":
             return [replace(subdp, name=name, links=links) for name, links in _LINKS.items()]

@@ -1,4 +1,4 @@
-"""Every number that a user may set, as frozen dataclasses: the network, its training, the losses; and the two presets.
+"""Every number that a user may set, as frozen dataclasses: the network, its training, the losses; and the presets.
 
 In a TOML file they are the keys of the sections `[network]`, `[train]`, `[adapt]`, `[tune]` and `[losses]`. As flags
 they are `--network.lstm`, `--train.lr`, `--adapt.lr`, `--tune.lr` and, for the losses, `--loss.completion`. No torch.
@@ -15,6 +15,7 @@ from subdp.support.files import Source, name_of
 from subdp.support.values import Bounds, Count, Name, as_toml, check_fields, converted, read_toml
 
 Positive = Annotated[float, Bounds(above=0)]
+NotNegative = Annotated[float, Bounds(least=0)]
 Share = Annotated[float, Bounds(least=0, below=1)]
 Layer = Annotated[int, Bounds(least=0)]
 TrainedLayer = Annotated[int, Bounds(least=1)]
@@ -106,6 +107,9 @@ class LossConfig:
     own_labels: tuple[Name, ...] = ("compound",)
     """Labels, in full, whose projected mass goes to the source parser's own label distribution; none in the paper.
     This and mixing have no effect if completion is none."""
+    prior_words: NotNegative = 2000.0
+    """Target words that count as much as what the source parser knew: after n words, n / (n + this) of what adaptation
+    changed in its weights is kept, except in the scorers of labels and tags. 0 keeps all of it (paper)."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -151,6 +155,7 @@ LOSSES: dict[LossesName, LossConfig] = {
         completion="none",
         mixing=0.0,
         own_labels=(),
+        prior_words=0.0,
     ),
 }
 

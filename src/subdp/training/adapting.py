@@ -16,7 +16,7 @@ from torch import Tensor
 
 from subdp.corpus.treebank import Sentence
 from subdp.projection.silver import Silver
-from subdp.projection.substructures import LABELS, Inventory
+from subdp.projection.substructures import ARCS, LABELS, Inventory
 from subdp.support.errors import SubdpError
 from subdp.support.settings import Settings, TrainConfig
 from subdp.support.values import as_dict
@@ -49,7 +49,12 @@ def adapt_to_silver(
     held_out: float = HELD_OUT,
     folder: Path | None = None,
 ) -> dict[str, Any]:
-    """Train on projected distributions; held-out pairs choose the epoch."""
+    """Train on projected distributions; held-out pairs choose the epoch.
+
+    Links are noisy, and few words are too few for the noise to average out. So after n target words the weights go back
+    part of the way, θ ← θ₀ + n / (n + n₀) · (θ − θ₀), where n₀ is the setting `prior_words`. The scorers of labels and
+    tags stay as they are: those are what a parser of another language knows least about.
+    """
     order = np.random.default_rng(seed).permutation(len(silver))
     apart = round(held_out * len(silver))
     examples = SoftExamples(teacher.batcher, silver, order[apart:], settings.losses)
@@ -61,7 +66,10 @@ def adapt_to_silver(
         "losses": as_dict(settings.losses),
         "agreement": agreement,
     }
-    return made | _train(student, examples, test, settings.adapt, seed, folder)
+    before, words = _weights(student), sum(both.lengths)
+    made |= _train(student, examples, test, settings.adapt, seed, folder)
+    _go_back(student, before, words / (words + settings.losses.prior_words))
+    return made
 
 
 def count_corrections(drafts: Iterable[Sentence], trees: Iterable[Sentence]) -> int:
@@ -78,7 +86,6 @@ def adapt_to_trees(
     trees: Sequence[Sentence],
     config: TrainConfig,
     *,
-    known: Inventory,
     corrections: int,
     seed: int,
     folder: Path | None = None,
@@ -86,8 +93,8 @@ def adapt_to_trees(
     """Train on trees; of many, some choose the epoch. A word with an unknown head adds no loss.
 
     A few are all trained on, for as many epochs as the settings say. A handful of sentences is learnt by heart, so the
-    weights then go back towards those before, θ ← θ₀ + n / (n + n₀) · (θ − θ₀) after n `corrections`, words that the
-    parser had wrong; those of values that are not among the `known` ones stay, since there is nothing to go back to.
+    weights then go back as after silver (`adapt_to_silver`), where n is the number of `corrections`, words that the
+    parser had wrong.
     """
     order = np.random.default_rng(seed).permutation(len(trees)).tolist()
     apart = round(HELD_OUT * len(trees)) if len(trees) >= _ENOUGH_TREES else 0
@@ -95,27 +102,26 @@ def adapt_to_trees(
         TreeExamples(student.batcher, [trees[index] for index in indices], student.inventory)
         for indices in (order[apart:], order[:apart])
     )
-    trained = trained_parts(student.network, student.batcher)
-    before = {name: tensor.clone() for name, tensor in trained.state_dict().items()}
-    facts = _trees_facts(trees)
-    made = {"adapted_on": facts} | _train(student, examples, test, config, seed, folder)
+    before = _weights(student)
+    made = {"adapted_on": _trees_facts(trees)} | _train(student, examples, test, config, seed, folder)
     if not apart:
-        share = corrections / (corrections + _PRIOR)
-        _go_back(trained.state_dict(), before, share, known, student.inventory)
+        _go_back(student, before, corrections / (corrections + _PRIOR))
     return made
 
 
+def _weights(student: Student) -> dict[str, Tensor]:
+    """A copy of all weights that are trained."""
+    state = trained_parts(student.network, student.batcher).state_dict()
+    return {name: tensor.clone() for name, tensor in state.items()}
+
+
 @torch.no_grad()
-def _go_back(
-    weights: Mapping[str, Tensor], before: Mapping[str, Tensor], share: float, known: Inventory, inventory: Inventory
-) -> None:
-    """Keep this share of what training changed, and all of it in the rows of values that were not known before."""
-    for name, tensor in weights.items():
-        kept = before[name].lerp(tensor, share)
-        for one, values in inventory.items():
-            if f".scorers.{one}." in name and len(tensor) == len(values):
-                kept[len(known[one]) :] = tensor[len(known[one]) :]
-        tensor.copy_(kept)
+def _go_back(student: Student, before: Mapping[str, Tensor], share: float) -> None:
+    """Keep this share of what training changed, and all of it in the scorers of labels and tags."""
+    free = [f".scorers.{name}." for name in student.inventory if name != ARCS.name]
+    for name, tensor in trained_parts(student.network, student.batcher).state_dict().items():
+        if not any(one in name for one in free):
+            tensor.copy_(before[name].lerp(tensor, share))
 
 
 def _train(
