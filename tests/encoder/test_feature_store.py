@@ -5,8 +5,10 @@ import random
 import time
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -156,6 +158,21 @@ def test_a_damaged_shard_is_found_and_made_again(encoder: Encoder, tmp_path: Pat
     assert len(store) == len(SENTENCES)
     assert_features_are_the_encoders(store, SENTENCES)
     assert shard.read_bytes() == whole
+
+
+def test_a_shard_that_cannot_be_mapped_is_named_and_kept(
+    encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where address space is limited: pyarrow's error then has no errno, like that of a damaged file."""
+    FeatureStore(encoder, None, tmp_path).add(SENTENCES)
+
+    def refuse(_: str) -> Any:
+        raise OSError("Memory mapping file failed: Cannot allocate memory")
+
+    monkeypatch.setattr(pyarrow, "memory_map", refuse)
+    with pytest.raises(SubdpError, match=r"\.arrow: cannot be mapped: .* \(allow more address space"):
+        FeatureStore(encoder, None, tmp_path)
+    assert len(list(tmp_path.rglob("*.arrow"))) == 1
 
 
 def test_what_an_interrupted_run_left_is_no_trap_and_is_swept_up(encoder: Encoder, tmp_path: Path) -> None:

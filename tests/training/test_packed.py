@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -124,3 +125,13 @@ def test_the_papers_labels_of_all_pairs_are_not_kept(parser: Parser, silver: Wat
     examples = taught(parser, silver, label_weight="none", completion="none")
     assert not examples.worked_out(parser.network.device).kept
     assert examples.loss(parser.network, range(20)).item() > 0
+
+
+def test_the_sentences_of_a_batch_share_its_arrays() -> None:
+    """Many small arrays between large ones that are freed would take several times the memory of what they hold."""
+    source, alignment, scored, sizes = random_problem(5, sizes=((3, 4), (5, 2), (4, 4)))
+    weights = loss_weights(project_batch(source, alignment, LOSSES), scored.mask, LOSSES)
+    first, second, third = pack(weights, [["word"] * target for _, target in sizes])
+    for name in weights:
+        assert first.masses[name].base is second.masses[name].base is third.masses[name].base is not None
+    assert len(pickle.dumps(first)) < len(pickle.dumps([first, second, third])), "alone, it is sent alone"

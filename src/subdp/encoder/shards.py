@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from subdp.encoder.encoder import Encoded
+from subdp.support.files import map_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,7 +77,7 @@ class Shard:
         import pyarrow as pa
 
         try:
-            with pa.memory_map(str(file)) as source, pa.ipc.open_file(source) as reader:
+            with map_file(file) as source, pa.ipc.open_file(source) as reader:
                 table = reader.get_batch(0)
                 expected = int(reader.schema.metadata[b"crc32"])
             columns = table.columns

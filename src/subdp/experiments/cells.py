@@ -214,7 +214,7 @@ class Bench:
         pool, parser = self.gold(cell.language, "pool"), self._without_trees(cell)
 
         def work(folder: Path) -> str:
-            drafts = parser.parse(pool, confidence=True, remember=True)
+            drafts = parser.parse(pool, confidence=True, retag=True, remember=True)
             write_json(folder / DOUBTS, [doubt(draft) for draft in drafts])
             return counted(len(pool), "draft")
 

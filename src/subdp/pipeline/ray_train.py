@@ -6,12 +6,13 @@ All nodes must see the folders that are read and written, and the cache. Ray, an
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from subdp.support.errors import SubdpError, first_line
-from subdp.support.ray_cluster import enter, surroundings
+from subdp.support.ray_cluster import check_nodes, enter, surroundings
 
 
 def on_ray(work: Callable[[], str], ranks: int, folder: Path, device: str | None = None) -> str:
@@ -43,6 +44,7 @@ def on_ray(work: Callable[[], str], ranks: int, folder: Path, device: str | None
     if units.get(unit, 0) < ranks:
         reason = f"{ranks} ranks need a {unit} each, but the cluster has {int(units.get(unit, 0))}"
         raise SubdpError(reason, hint="use fewer --ranks")
+    check_nodes(pickle.dumps(work), unit)
     trainer = TorchTrainer(
         rank,
         torch_config=OwnGpu(timeout_s=STEP_SECONDS),

@@ -27,7 +27,7 @@ from subdp.projection.soft_tree import SoftTree, project
 from subdp.projection.substructures import ARCS, LABELS, Inventory, find_substructure, shape
 from subdp.support.cache import mark_used
 from subdp.support.errors import SubdpError, counted
-from subdp.support.files import open_output
+from subdp.support.files import map_file, open_output
 
 Half = npt.NDArray[np.float16]
 SHARD = 512
@@ -207,7 +207,7 @@ class SilverStore(Silver):
 
         path = self._path(number)
         try:
-            return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
+            return pa.ipc.open_file(map_file(path)).get_batch(0)
         except FileNotFoundError:
             self.check()
             raise

@@ -196,3 +196,16 @@ def _name(error: BaseException, path: str) -> None:
     """Put the file's name into an error that lacks it, such as that of a full disk."""
     if isinstance(error, OSError) and error.filename is None:
         error.filename = path
+
+
+def map_file(path: Path) -> Any:
+    """A file mapped into memory, for Arrow to read; that there is no room for a map does not make the file damaged."""
+    import pyarrow as pa
+
+    try:
+        return pa.memory_map(str(path))
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        hint = "allow more address space (ulimit -v) or more maps (vm.max_map_count)"
+        raise SubdpError(f"cannot be mapped: {error}", where=str(path), hint=hint) from error
