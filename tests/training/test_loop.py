@@ -96,6 +96,17 @@ def test_a_training_that_is_resumed_from_ends_in_the_same_bytes(tiny: Encoder, t
     assert lines[-1]["loss"] < lines[0]["loss"]
 
 
+def test_a_training_with_another_seed_or_on_other_sentences_is_not_resumed(tiny: Encoder, tmp_path: Path) -> None:
+    parser = train(tiny, tmp_path, epochs=1)
+    with pytest.raises(
+        SubdpError, match=rf"{CHECKPOINT}: cannot be resumed from: its sentences or its seed are others"
+    ):
+        train(tiny, tmp_path, seed=2)
+    fewer = TreeExamples(parser.vectors.stored, [source for source, _, _ in toy_pairs(29)], parser.inventory)
+    with pytest.raises(SubdpError, match="its sentences or its seed are others"):
+        subdp.training.loop.train(parser.network, fewer, TrainConfig(), seed=1, folder=tmp_path)
+
+
 def test_a_checkpoint_is_of_its_epoch_though_the_next_goes_on_while_it_is_written(
     tiny: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import traceback
 
 from cyclopts import CycloptsError
 
@@ -110,5 +112,5 @@ def _on_ranks(rank: int) -> None:
         on_ranks(command)
     except SubdpError as error:
         if rank == 0:
-            say(f"subdp: {error}")
+            traceback.print_exc() if "--debug" in sys.argv else say(f"subdp: {error}")
         leave(1)

@@ -106,6 +106,9 @@ def annotate(
         File to write: .html for a page to correct the trees on, which opens in any browser; CoNLL-U otherwise.
     """
     check_input(file)
+    if is_folder(output):
+        hint = "name a file; for numbered files with probabilities, `subdp parse --confidence -o FOLDER/`"
+        raise SubdpError("drafts are written to one file", where=output, hint=hint)
     from subdp.parser import Parser
 
     runner = find_engine(engine, ray_address, jobs, device)

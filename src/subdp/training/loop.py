@@ -7,6 +7,7 @@ of an uninterrupted one. With several ranks this runs on rank 0; the others take
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Callable
@@ -37,8 +38,9 @@ METRICS = "metrics.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Where training stands: epochs and steps done, and the best held-out score with its epoch."""
+    """Where training stands: epochs and steps done, the best held-out score with its epoch; and what it is of."""
 
+    data: str
     epoch: int = 0
     step: int = 0
     best: float = -math.inf
@@ -64,9 +66,9 @@ def train(
     learner, ranks = Learner(network, examples, config), current_ranks()
     trained, optimizer = learner.trained, learner.optimizer
     average, best = _copy(trained), _copy(trained)
-    history = History()
+    history = History(data=_data_key(examples, seed))
     if folder is not None and (folder / CHECKPOINT).exists():
-        history = _restore(folder / CHECKPOINT, trained, optimizer, average, best)
+        history = _restore(folder / CHECKPOINT, history.data, trained, optimizer, average, best)
     words = sum(examples.lengths)
     batch_words = max(1, min(config.batch_words, words // config.least_batches))
     bar = progress(title, config.epochs * words, "words", done=history.epoch * words)
@@ -99,6 +101,11 @@ def mean_loss(network: Biaffine, examples: Examples) -> float:
     with torch.inference_mode():
         parts = batches(examples.lengths, UNTRAINED_WORDS, seed=0)
         return sum(examples.loss(network, part).item() for part in parts) / sum(examples.lengths)
+
+
+def _data_key(examples: Examples, seed: int) -> str:
+    """What tells one training from another: the seed, and the number of words of every sentence."""
+    return hashlib.sha256(json.dumps([seed, list(examples.lengths)]).encode()).hexdigest()[:16]
 
 
 def _seed(seed: int, epoch: int) -> int:
@@ -151,6 +158,7 @@ def _snapshot(
 
 def _restore(
     path: Path,
+    data: str,
     trained: nn.Module,
     optimizer: torch.optim.Adam,
     average: dict[str, Tensor],
@@ -160,6 +168,8 @@ def _restore(
     try:
         with safetensors.safe_open(path, "pt") as file:
             history = History(**json.loads(file.metadata()["history"]))
+            if history.data != data:
+                raise KeyError("its sentences or its seed are others")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dictionary
         trained.load_state_dict({name: tensors[f"weights.{name}"] for name in trained.state_dict()})
         for name in trained.state_dict():
@@ -172,5 +182,5 @@ def _restore(
                 }
     except (safetensors.SafetensorError, KeyError, RuntimeError) as error:
         hint = "it belongs to another training; remove it to start over"
-        raise SubdpError(f"cannot be resumed from: {error}", where=str(path), hint=hint) from None
+        raise SubdpError(f"cannot be resumed from: {error.args[0]}", where=str(path), hint=hint) from None
     return history
