@@ -56,6 +56,8 @@ def ntrex(web: Web) -> Web:
         "ref.arb": ["…", "؟"],
         "ref.zho-TW": ["b", "b"],
         "ref.zho-CN": ["a"],
+        "ref.fra-CA": ["bine"],
+        "ref.fra": ["haricot"],
     }
     on_github(web, *NTREX, {f"newstest2019-{name}.txt": text(lines) for name, lines in names.items()})
     return web
@@ -99,6 +101,12 @@ def test_ntrex_comes_as_parallel_files_by_the_codes_that_were_asked_for(ntrex: W
     assert (tmp_path / "out" / "zh.txt").read_text() == "a\n", "the first script or country, in alphabetical order"
     assert str(german) == f"{tmp_path / 'out' / 'de.txt'}: 2 lines"
     assert read_bitext(english.path, german.path)[0].target == ("Hunde", "bellen", ".")
+
+
+def test_ntrex_without_a_country_is_the_file_that_names_none(ntrex: Web, tmp_path: Path) -> None:
+    for language, expected in (("fr", "haricot\n"), ("fra", "haricot\n"), ("fra-CA", "bine\n")):
+        *_, fetched = fetch_ntrex([language], tmp_path, url=ntrex.url)
+        assert fetched.path.read_text() == expected
 
 
 def test_tatoeba_comes_as_a_table_with_the_source_first(tatoeba: Web, tmp_path: Path) -> None:
@@ -178,7 +186,7 @@ def test_a_damaged_archive_leaves_no_table(wikimatrix: Web, tmp_path: Path) -> N
 def test_what_does_not_exist_is_refused_and_what_does_is_named(
     ntrex: Web, tatoeba: Web, wikimatrix: Web, tmp_path: Path
 ) -> None:
-    with pytest.raises(SubdpError, match=r"no language 'tlh' \(it has arb, deu, zho-CN, zho-TW\)"):
+    with pytest.raises(SubdpError, match=r"no language 'tlh' \(it has arb, deu, fra, fra-CA, zho-CN, zho-TW\)"):
         list(fetch_ntrex(["de", "tlh"], tmp_path, url=ntrex.url))
     with pytest.raises(SubdpError, match=r"v2023-09-26 has no pair eng-tlh \(with eng: deu, tur\)"):
         list(fetch_tatoeba(["en-de", "en-tlh"], tmp_path, url=tatoeba.url))

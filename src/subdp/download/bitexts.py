@@ -73,10 +73,11 @@ def _file(output: Path, language: str) -> Path:
 
 
 def _ntrex_name(folder: GitHubFolder, language: str) -> str:
-    """The name of a language's file; of several scripts or countries, the first in alphabetical order."""
+    """The name of a language's file: the one of the language itself, or else of its first script or country."""
     if language == "en":
         return _NTREX_SOURCE
-    names = {match[1]: name for name in sorted(folder.hashes) if (match := _NTREX_TARGET.fullmatch(name))}
+    # In the order of the codes, so that fra comes before fra-CA; their files are in the opposite order.
+    names = dict(sorted((match[1], name) for name in folder.hashes if (match := _NTREX_TARGET.fullmatch(name))))
     for spelling in spellings(language):
         for code, name in names.items():
             if code == spelling or code.startswith(f"{spelling}-"):
