@@ -120,6 +120,41 @@ def test_tatoeba_comes_as_a_table_with_the_source_first(tatoeba: Web, tmp_path: 
     assert files(tmp_path / "out") == {"en-de.tsv", "deu-eng.tsv", "en-tr.tsv"}
 
 
+def test_tatoeba_has_the_rows_of_one_language_of_a_macrolanguage(web: Web, tmp_path: Path) -> None:
+    archives = {
+        "dev": {
+            "eng-msa": ["eng\tind\tYes.\tYa.", "eng\tzsm_Latn\tNo.\tBukan."],
+            "hbs-eng": ["hrv\teng\tKruh.\tBread."],
+        },
+        "test": {
+            "eng-hbs": ["eng\tsrp_Cyrl\tBread.\tХлеб.", "eng\thrv\tTrain.\tVlak.", "eng\tsrp_Latn\tTrain.\tVoz."],
+            "eng-nor": ["eng\tnob\tI.\tJeg.", "eng\tnno\tI.\tEg."],
+            "eng-zho": ["eng\tcmn_Hans\tHe.\t他。", "eng\tyue_Hant\tHe.\t佢。"],
+            "nor-nor": ["nob\tnno\tJeg.\tEg.", "nno\tnob\tEg.\tJeg."],
+        },
+    }
+    for part, rows in archives.items():
+        name = f"tatoeba-{part}-v2023-09-26.{{}}.txt.gz"
+        files = {name.format(pair): gzip.compress(text(lines)) for pair, lines in rows.items()}
+        on_github(web, *TATOEBA, f"data/release/{part}/v2023-09-26", files)
+    for pair, expected in {
+        "en-id": "Yes.\tYa.\n",
+        "en-ms": "No.\tBukan.\n",
+        "en-hr": "Bread.\tKruh.\nTrain.\tVlak.\n",  # whichever side an archive has first
+        "sr-en": "Хлеб.\tBread.\nVoz.\tTrain.\n",
+        "en-nb": "I.\tJeg.\n",
+        "en-nn": "I.\tEg.\n",
+        "nn-nb": "Eg.\tJeg.\n",
+        "en-zh": "He.\t他。\n",
+        "en-yue": "He.\t佢。\n",
+    }.items():
+        (fetched,) = fetch_tatoeba([pair], tmp_path / "out", url=web.url)
+        assert fetched.path.read_text(encoding="utf-8") == expected, pair
+    with pytest.raises(SubdpError, match=r"has no row in en-hbs \(its archives have eng-hrv, eng-srp\)"):
+        list(fetch_tatoeba(["en-hbs"], tmp_path / "out", url=web.url))
+    assert not (tmp_path / "out" / "en-hbs.tsv").exists()
+
+
 def test_wikimatrix_comes_as_a_table_with_the_source_first(wikimatrix: Web, tmp_path: Path) -> None:
     wikimatrix.publish(ZIP, packed(["Dogs\tbark."], ["Hunde bellen."]))
     english, german = fetch_wikimatrix(["en-de", "de-en"], tmp_path / "out", url=wikimatrix.url)
