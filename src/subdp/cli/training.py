@@ -206,9 +206,11 @@ def distill(
     for file in text:
         check_input(file)
     from subdp.parser import Parser
+    from subdp.training.distilling import check_frozen
 
     flags = {"train": train or {}, "network": network or {}}
     settings = Settings.resolve("distilled", file=config, flags=flags)
+    check_frozen(settings.train)
     Parser.check_folder(output)
     gold = {} if test is None else {"test": read_gold(test)}
     teacher = Parser.load(parser, encoder=encoder, device=device)
