@@ -22,10 +22,12 @@ def engine(cluster: Any) -> RayEngine:
 
 
 def test_results_come_in_the_order_of_the_units_from_all_nodes(engine: RayEngine, tmp_path: Path) -> None:
-    found = list(engine.map(Square(tmp_path, processes=2), range(20)))
+    square = Square(tmp_path, processes=2)
+    found = list(engine.map(square, range(20)))
     assert [result for result, _, _ in found] == [unit * unit for unit in range(20)]
-    assert len({process for _, process, _ in found}) == 2, "each loads the work once"
+    assert len({process for _, process, _ in found}) == 2
     assert len({node for _, _, node in found}) == 2
+    assert square.loads.stat().st_size == 4, "once on each node to check it, and once in each actor for all its units"
     assert list(engine.map(Square(tmp_path), [])) == []
 
 
