@@ -225,6 +225,31 @@ def test_the_command_line_trains_layers_that_are_asked_for(
     assert not (tmp_path / "other").exists()
 
 
+def test_layers_are_added_with_no_encoder_but_the_parsers_own(
+    source: Parser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tagged_twice = [tree.with_tree(tree.heads, tree.labels, layers={"xpos": tree.upos}) for tree in SOURCE[:10]]
+    write_conllu(tagged_twice, tmp_path / "train.conllu")
+    source.save(tmp_path / "parser")
+    load, loaded = Encoder.load, list[str | Path]()
+
+    def noted(name: str | Path, device: str | None) -> Encoder:
+        loaded.append(name)
+        return load(name, device)
+
+    monkeypatch.setattr(Encoder, "load", noted)
+    call = ["train", "--parser", tmp_path / "parser", "--treebank", tmp_path / "train.conllu", "-o", tmp_path / "wider"]
+    with pytest.raises(SystemExit) as failed:
+        app.meta([str(word) for word in call])
+    assert failed.value.code == 1
+    assert "no layer to add is named" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as done:
+        app.meta([str(word) for word in [*call, "--predict", "xpos", "--train.epochs", 1]])
+    assert done.value.code in (0, None)
+    assert load_folder(tmp_path / "wider").inventory["xpos"]
+    assert loaded == [source.encoder.name]
+
+
 def test_soft_distributions_of_tags_are_distributions(source: Parser) -> None:
     for tree in source.distributions(sentence.words for sentence in SOURCE[:5]):
         np.testing.assert_allclose(tree.distributions["upos"][1:].sum(-1), 1, atol=1e-3)

@@ -47,7 +47,7 @@ from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
 from subdp.support.settings import NetworkConfig, Settings
 from subdp.training.adapting import HELD_OUT, adapt_to_silver, adapt_to_trees, check_silver, count_corrections
-from subdp.training.distilling import distil, worth_learning
+from subdp.training.distilling import check_frozen, distil, worth_learning
 from subdp.training.student import Student
 from subdp.training.supervised import train_layers, train_on_treebank
 
@@ -346,6 +346,7 @@ class Parser:
         parser that fit its own sizes. `texts` are as in `parse`; annotation that they may have is not used.
         """
         settings = Settings.resolve("distilled") if settings is None else settings
+        check_frozen(settings.train)
         sentences = worth_learning(as_sentences(texts, tokenizer or self.tokenizer))
         network = with_weights(self.network, new_network(settings.network, self.encoder, self.inventory, seed))
         small = Parser(network, settings.network, self.inventory, self.encoder, tokenizer=self.tokenizer)

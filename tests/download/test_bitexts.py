@@ -56,6 +56,8 @@ def ntrex(web: Web) -> Web:
         "ref.arb": ["…", "؟"],
         "ref.zho-TW": ["b", "b"],
         "ref.zho-CN": ["a"],
+        "ref.fra-CA": ["bine"],
+        "ref.fra": ["haricot"],
     }
     on_github(web, *NTREX, {f"newstest2019-{name}.txt": text(lines) for name, lines in names.items()})
     return web
@@ -101,6 +103,12 @@ def test_ntrex_comes_as_parallel_files_by_the_codes_that_were_asked_for(ntrex: W
     assert read_bitext(english.path, german.path)[0].target == ("Hunde", "bellen", ".")
 
 
+def test_ntrex_without_a_country_is_the_file_that_names_none(ntrex: Web, tmp_path: Path) -> None:
+    for language, expected in (("fr", "haricot\n"), ("fra", "haricot\n"), ("fra-CA", "bine\n")):
+        *_, fetched = fetch_ntrex([language], tmp_path, url=ntrex.url)
+        assert fetched.path.read_text() == expected
+
+
 def test_tatoeba_comes_as_a_table_with_the_source_first(tatoeba: Web, tmp_path: Path) -> None:
     for pair, expected in (
         ("en-de", "Dogs bark.\tHunde bellen.\nCats sleep.\tKatzen schlafen.\n"),
@@ -110,6 +118,41 @@ def test_tatoeba_comes_as_a_table_with_the_source_first(tatoeba: Web, tmp_path: 
         (fetched,) = fetch_tatoeba([pair], tmp_path / "out", url=tatoeba.url)
         assert fetched.path.read_text(encoding="utf-8") == expected
     assert files(tmp_path / "out") == {"en-de.tsv", "deu-eng.tsv", "en-tr.tsv"}
+
+
+def test_tatoeba_has_the_rows_of_one_language_of_a_macrolanguage(web: Web, tmp_path: Path) -> None:
+    archives = {
+        "dev": {
+            "eng-msa": ["eng\tind\tYes.\tYa.", "eng\tzsm_Latn\tNo.\tBukan."],
+            "hbs-eng": ["hrv\teng\tKruh.\tBread."],
+        },
+        "test": {
+            "eng-hbs": ["eng\tsrp_Cyrl\tBread.\tХлеб.", "eng\thrv\tTrain.\tVlak.", "eng\tsrp_Latn\tTrain.\tVoz."],
+            "eng-nor": ["eng\tnob\tI.\tJeg.", "eng\tnno\tI.\tEg."],
+            "eng-zho": ["eng\tcmn_Hans\tHe.\t他。", "eng\tyue_Hant\tHe.\t佢。"],
+            "nor-nor": ["nob\tnno\tJeg.\tEg.", "nno\tnob\tEg.\tJeg."],
+        },
+    }
+    for part, rows in archives.items():
+        name = f"tatoeba-{part}-v2023-09-26.{{}}.txt.gz"
+        files = {name.format(pair): gzip.compress(text(lines)) for pair, lines in rows.items()}
+        on_github(web, *TATOEBA, f"data/release/{part}/v2023-09-26", files)
+    for pair, expected in {
+        "en-id": "Yes.\tYa.\n",
+        "en-ms": "No.\tBukan.\n",
+        "en-hr": "Bread.\tKruh.\nTrain.\tVlak.\n",  # whichever side an archive has first
+        "sr-en": "Хлеб.\tBread.\nVoz.\tTrain.\n",
+        "en-nb": "I.\tJeg.\n",
+        "en-nn": "I.\tEg.\n",
+        "nn-nb": "Eg.\tJeg.\n",
+        "en-zh": "He.\t他。\n",
+        "en-yue": "He.\t佢。\n",
+    }.items():
+        (fetched,) = fetch_tatoeba([pair], tmp_path / "out", url=web.url)
+        assert fetched.path.read_text(encoding="utf-8") == expected, pair
+    with pytest.raises(SubdpError, match=r"has no row in en-hbs \(its archives have eng-hrv, eng-srp\)"):
+        list(fetch_tatoeba(["en-hbs"], tmp_path / "out", url=web.url))
+    assert not (tmp_path / "out" / "en-hbs.tsv").exists()
 
 
 def test_wikimatrix_comes_as_a_table_with_the_source_first(wikimatrix: Web, tmp_path: Path) -> None:
@@ -178,7 +221,7 @@ def test_a_damaged_archive_leaves_no_table(wikimatrix: Web, tmp_path: Path) -> N
 def test_what_does_not_exist_is_refused_and_what_does_is_named(
     ntrex: Web, tatoeba: Web, wikimatrix: Web, tmp_path: Path
 ) -> None:
-    with pytest.raises(SubdpError, match=r"no language 'tlh' \(it has arb, deu, zho-CN, zho-TW\)"):
+    with pytest.raises(SubdpError, match=r"no language 'tlh' \(it has arb, deu, fra, fra-CA, zho-CN, zho-TW\)"):
         list(fetch_ntrex(["de", "tlh"], tmp_path, url=ntrex.url))
     with pytest.raises(SubdpError, match=r"v2023-09-26 has no pair eng-tlh \(with eng: deu, tur\)"):
         list(fetch_tatoeba(["en-de", "en-tlh"], tmp_path, url=tatoeba.url))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,6 +75,19 @@ def test_files_of_another_size_are_not_resumed(
 def test_hidden_files_do_not_make_a_folder_somebody_elses(tmp_path: Path) -> None:
     (tmp_path / ".DS_Store").touch()
     assert ShardFolder(f"{tmp_path}/").begin({}) == {".DS_Store"}
+
+
+def test_what_a_killed_process_left_half_written_is_removed_after_an_hour(tmp_path: Path) -> None:
+    folder = ShardFolder(f"{tmp_path}/")
+    folder.begin({})
+    left = [".00003.conllu.1a2b3c4d", ".made-from.json.1a2b3c4d"]
+    kept = ["00003.conllu", ".00003.conllu.swp", ".notes.markdown", ".00004.conllu.1a2b3c4d"]
+    for name in left + kept:
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, times=(time.time() - 3700,) * 2)
+    (tmp_path / ".00004.conllu.1a2b3c4d").touch()  # Another process may be writing it.
+    folder.begin({})
+    assert {path.name for path in tmp_path.iterdir()} == {"made-from.json", *kept}
 
 
 def test_what_cannot_be_written_to_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,16 @@ def test_a_store_that_is_not_finished_can_be_finished_but_not_read(tmp_path: Pat
         list(SilverStore(tmp_path).targets())
     fill(create(tmp_path, len(pairs)), pairs)
     assert [read.target for read in SilverStore(tmp_path).check()] == [original.target for original in pairs]
+
+
+def test_what_a_killed_process_left_half_written_is_removed_after_an_hour(tmp_path: Path) -> None:
+    create(tmp_path, 1)
+    for name in (".00000.arrow.1a2b3c4d", ".silver.json.1a2b3c4d", ".notes.markdown"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, times=(time.time() - 3700,) * 2)
+    (tmp_path / ".00000.arrow.5e6f7a8b").touch()  # Another process may be writing it.
+    create(tmp_path, 1)
+    assert {path.name for path in tmp_path.iterdir()} == {"silver.json", ".notes.markdown", ".00000.arrow.5e6f7a8b"}
 
 
 def test_a_store_of_the_first_version_is_read_and_one_with_labels_left_out_refused(tmp_path: Path) -> None:

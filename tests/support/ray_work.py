@@ -24,10 +24,22 @@ def _wait(for_this: Callable[[], bool], seconds: float = 60) -> None:
 
 @dataclass(frozen=True)
 class Square:
-    """Squares a number, and tells the process and the node that did it; waits until so many processes have begun."""
+    """Squares a number, and tells the process and the node that did it; waits until so many processes have begun.
+
+    Beside the folder is a file that grows by a byte whenever a process loads this.
+    """
 
     folder: Path
     processes: int = 1
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        with self.loads.open("ab") as file:
+            file.write(b".")
+
+    @property
+    def loads(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}.loads")
 
     def __call__(self, unit: int) -> tuple[int, int, str]:
         import ray

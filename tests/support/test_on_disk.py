@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import pickle
+import re
 import tempfile
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from subdp.support.errors import SubdpError
 from subdp.support.on_disk import Lines, Seen
 
 ITEMS = st.lists(st.lists(st.text(st.characters(codec=None), max_size=5), max_size=4), max_size=12)
@@ -65,3 +68,35 @@ def test_more_keys_than_fit_into_the_cache_are_remembered() -> None:
     seen._database.execute("PRAGMA cache_size = 10")  # pages
     assert all(seen.add(b"%d" % number) for number in range(5000))
     assert not any(seen.add(b"%d" % number) for number in range(5000))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs a list of open files")
+def test_keys_are_kept_in_the_folder_that_errors_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "it's here"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    seen = Seen()
+    seen._database.execute("PRAGMA cache_size = 10")
+    for number in range(5000):
+        seen.add(b"%d" % number)
+    opened = [path.readlink() for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    assert any(file.parent == folder for file in opened)
+
+
+def test_only_a_full_disk_is_called_one() -> None:
+    seen = Seen()
+    seen._database.execute("PRAGMA max_page_count = 10")
+    with pytest.raises(OSError, match="No space left") as caught:
+        all(seen.add(b"%d" % number) for number in range(5000))
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, tempfile.gettempdir())
+    seen = Seen()
+    seen._database.execute("DROP TABLE seen")
+    where = re.escape(tempfile.gettempdir())
+    with pytest.raises(SubdpError, match=rf"^{where}: .* cannot be written: no such table: seen \(set TMPDIR"):
+        seen.add(b"key")
+
+
+def test_a_temporary_folder_that_has_gone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(SubdpError, match=r"gone: a temporary file cannot be written: .*\(set TMPDIR"):
+        Seen()

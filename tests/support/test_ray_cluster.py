@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,6 +31,18 @@ def test_an_address_where_nothing_listens_is_an_error_at_once(monkeypatch: pytes
         connect(address)
     with pytest.raises(SubdpError, match=r"^head: not the address of a Ray cluster \(give auto, or HOST:PORT\)"):
         connect("head")
+
+
+def test_a_process_that_is_in_another_cluster_is_told_of_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'subdp[ray]'")
+    monkeypatch.setattr(ray, "is_initialized", lambda: True)
+    monkeypatch.setattr(ray, "get_runtime_context", lambda: SimpleNamespace(gcs_address="10.0.0.5:6379"))
+    monkeypatch.setattr(ray.util, "get_node_ip_address", lambda: "10.0.0.5")
+    for address in (None, "auto", "10.0.0.5:6379", "localhost:6379"):
+        connect(address)
+    for address in ("10.0.0.6:6379", "10.0.0.5:6380"):
+        with pytest.raises(SubdpError, match=rf"^{address}: Ray is connected to another .*, 10\.0\.0\.5:6379 \("):
+            connect(address)
 
 
 @pytest.mark.parametrize(

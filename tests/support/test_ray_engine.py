@@ -10,8 +10,8 @@ import pytest
 
 from subdp.support.cache import cache_folder
 from subdp.support.errors import SubdpError
-from subdp.support.ray_engine import RayEngine
-from tests.support.ray_work import Elsewhere, Failing, KillsNode, Square
+from subdp.support.ray_engine import RayEngine, _units_on_disk, _Worker
+from tests.support.ray_work import Elsewhere, Failing, FullDisk, KillsNode, Square
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Ray
 
@@ -22,10 +22,12 @@ def engine(cluster: Any) -> RayEngine:
 
 
 def test_results_come_in_the_order_of_the_units_from_all_nodes(engine: RayEngine, tmp_path: Path) -> None:
-    found = list(engine.map(Square(tmp_path, processes=2), range(20)))
+    square = Square(tmp_path, processes=2)
+    found = list(engine.map(square, range(20)))
     assert [result for result, _, _ in found] == [unit * unit for unit in range(20)]
-    assert len({process for _, process, _ in found}) == 2, "each loads the work once"
+    assert len({process for _, process, _ in found}) == 2
     assert len({node for _, _, node in found}) == 2
+    assert square.loads.stat().st_size == 4, "once on each node to check it, and once in each actor for all its units"
     assert list(engine.map(Square(tmp_path), [])) == []
 
 
@@ -37,7 +39,7 @@ def test_a_killed_actor_is_replaced_and_its_unit_done_again(engine: RayEngine, t
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ("kill", r"^2: its process was killed 3 times \(.*finished work is kept\)"),
+        ("kill", r"^2: failed or was killed 3 times \(.*finished work is kept\)"),
         ("raise", r"^2: ValueError: this pair is poisoned"),
     ],
 )
@@ -79,6 +81,25 @@ def test_a_killed_node_costs_nothing(cluster: Any, tmp_path: Path) -> None:
     cluster.add_node(num_cpus=1, env_vars={"SUBDP_TEST_NODE": "1"})
     assert list(RayEngine(cluster.address).map(KillsNode(tmp_path / "killed"), range(60))) == list(range(60))
     assert (tmp_path / "killed").exists()
+
+
+def test_a_disk_that_is_full_of_units_is_told_with_their_folder() -> None:
+    def write(units: list[bytes]) -> None:
+        with _units_on_disk(units):
+            raise AssertionError("they do not fit")
+
+    with pytest.raises(OSError, match="File too large") as caught:
+        FullDisk(write)([b"a long sentence" * 1000])
+    assert caught.value.filename == str(cache_folder().absolute() / "units")
+
+
+def test_attempts_that_failed_and_attempts_that_were_killed_are_not_confused() -> None:
+    worker = object.__new__(_Worker)
+    with _units_on_disk([2]) as (folder, [(start, end)]):
+        worker.work, worker.folder = str, folder
+        (folder / "0").write_bytes(b"...")  # two that raised an exception and one that was killed, say
+        with pytest.raises(SubdpError, match=r"^2: failed or was killed 3 times"):
+            worker._do({"number": 0, "start": start, "end": end})
 
 
 def test_no_actors_are_refused() -> None:

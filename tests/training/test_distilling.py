@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,22 @@ def test_repeated_and_overlong_sentences_are_left_out(teacher: Parser) -> None:
     assert made.about["distilled_on"]["sentences"] == len(set(TEXT)) + 1
     with pytest.raises(SubdpError, match="no text to learn from"):
         teacher.distill([["dog"] * 151], settings=once)
+
+
+def test_layers_of_the_encoder_to_train_are_refused_before_work(
+    teacher: Parser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def unread() -> Iterator[list[str]]:
+        raise AssertionError("no text is to be read")
+        yield []
+
+    with pytest.raises(SubdpError, match="the encoder of a distilled parser is not trained"):
+        teacher.distill(unread(), settings=replace(STUDENT, train=replace(STUDENT.train, encoder_layers=(2,))))
+    (tmp_path / "a.txt").write_text("the dog sees a bird")
+    text = ["--text", tmp_path / "a.txt", "-o", tmp_path / "small"]
+    assert call("distill", tmp_path / "none", *text, "--train.encoder-layers", "2") == 1
+    assert "leave out train.encoder-layers" in capsys.readouterr().err
+    assert not (tmp_path / "small.training").exists()
 
 
 def test_what_the_student_is_fitted_to_is_what_the_teacher_predicts(teacher: Parser) -> None:

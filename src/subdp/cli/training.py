@@ -88,34 +88,27 @@ def train(
 
     settings = Settings.resolve(preset, file=config, flags={"train": train or {}, "network": network or {}})
     Parser.check_folder(output)
-    model = Encoder.load(encoder, device)
+    layers = None if predict is None else [] if predict == "none" else [name.strip() for name in predict.split(",")]
+    if parser is None:
+        start: Encoder | Parser = Encoder.load(encoder, device)
+    elif layers:
+        start = Parser.load(parser, encoder=None if encoder == "bundled" else encoder, device=device)
+    else:
+        raise SubdpError("no layer to add is named", hint="name some with --predict, such as upos or misc:NE")
     checkpoints = _checkpoints(output, resume)
     gold = {name: read_gold(path) for name, path in (("dev", dev), ("test", test)) if path is not None}
     about = {"title": title or f"A parser trained on {Path(treebank).name}", "treebank": Path(treebank).name}
     if licence is not None:
         about["licence"] = licence
     trees = read_conllu(treebank)
-    layers = None if predict is None else [] if predict == "none" else [name.strip() for name in predict.split(",")]
-    if parser is not None:
-        if not layers:
-            raise SubdpError("no layer to add is named", hint="name some with --predict, such as upos or misc:NE")
-        start = Parser.load(parser, encoder=None if encoder == "bundled" else encoder, device=device)
-        options: Any = {"dev": gold.get("dev", ()), "settings": settings, "seed": seed, "folder": checkpoints}
-        wider = start.with_layers(trees, layers, **options)
+    options: Any = {"dev": gold.get("dev", ()), "settings": settings, "seed": seed, "folder": checkpoints}
+    if isinstance(start, Parser):
+        wider = start.with_layers(trees, layers or [], **options)
         named = {name: value for name, value in (("title", title), ("licence", licence)) if value is not None}
         settings = replace(settings, network=wider.config)
         _finish(replace(wider, about={**wider.about, **named}), output, checkpoints, settings, gold, half=half)
         return
-    trained = Parser.train(
-        trees,
-        dev=gold.get("dev", ()),
-        encoder=model,
-        predict=layers,
-        settings=settings,
-        seed=seed,
-        folder=checkpoints,
-        about=about,
-    )
+    trained = Parser.train(trees, encoder=start, predict=layers, about=about, **options)
     _finish(trained, output, checkpoints, settings, gold, half=half)
 
 
@@ -213,9 +206,11 @@ def distill(
     for file in text:
         check_input(file)
     from subdp.parser import Parser
+    from subdp.training.distilling import check_frozen
 
     flags = {"train": train or {}, "network": network or {}}
     settings = Settings.resolve("distilled", file=config, flags=flags)
+    check_frozen(settings.train)
     Parser.check_folder(output)
     gold = {} if test is None else {"test": read_gold(test)}
     teacher = Parser.load(parser, encoder=encoder, device=device)

@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import zip_longest
+from itertools import product, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ WIKIMATRIX_URL = "https://object.pouta.csc.fi/OPUS-WikiMatrix"
 """Where OPUS has WikiMatrix: the pairs with a margin score of 1.04 or more."""
 
 _PAIR = re.compile(r"([A-Za-z_]+)-([A-Za-z_]+)")
+# The Tatoeba Challenge names archives by macrolanguage; `spellings` does not lead from these languages to theirs.
+_MACROLANGUAGES = {"ind": "msa", "zsm": "msa", "nno": "nor", "cmn": "zho", "yue": "zho", "lzh": "zho", "mhr": "chm"}
 _NTREX_SOURCE, _NTREX_TARGET = "newstest2019-src.eng.txt", re.compile(r"newstest2019-ref\.(.+)\.txt")
 
 
@@ -73,10 +75,11 @@ def _file(output: Path, language: str) -> Path:
 
 
 def _ntrex_name(folder: GitHubFolder, language: str) -> str:
-    """The name of a language's file; of several scripts or countries, the first in alphabetical order."""
+    """The name of a language's file: the one of the language itself, or else of its first script or country."""
     if language == "en":
         return _NTREX_SOURCE
-    names = {match[1]: name for name in sorted(folder.hashes) if (match := _NTREX_TARGET.fullmatch(name))}
+    # In the order of the codes, so that fra comes before fra-CA; their files are in the opposite order.
+    names = dict(sorted((match[1], name) for name in folder.hashes if (match := _NTREX_TARGET.fullmatch(name))))
     for spelling in spellings(language):
         for code, name in names.items():
             if code == spelling or code.startswith(f"{spelling}-"):
@@ -89,7 +92,8 @@ def fetch_tatoeba(
 ) -> Iterator[FetchedFile]:
     """Download the development and test sets of a release of the Tatoeba Challenge: `en-de.tsv`, source TAB target.
 
-    Its training sets are left out: they are all of OPUS.
+    Its training sets are left out: they are all of OPUS. So are rows in other languages of the same macrolanguage, such
+    as Indonesian in the archive that has Malay.
     """
     if not re.fullmatch(r"v\d{4}-\d\d-\d\d", release):
         raise SubdpError(f"{release!r} is not a release", hint=f"releases look like {TATOEBA_RELEASE}")
@@ -98,44 +102,62 @@ def fetch_tatoeba(
         part: GitHubFolder(repository, commit, f"data/release/{part}/{release}", url) for part in ("dev", "test")
     }
     files = {output / f"{pair}.tsv": _languages(pair) for pair in pairs}
-    missing = {file: _tatoeba_names(folders, release, *files[file]) for file in files if not file.exists()}
-    for file in files:
-        if names := missing.get(file):
-            archives = [output / name for _, name in names]
-            for (part, name), archive in zip(names, archives, strict=True):
+    missing = {file: _tatoeba_archives(folders, release, *files[file]) for file in files if not file.exists()}
+    for file, languages in files.items():
+        if listed := missing.get(file):
+            archives = {output / name: turned for _, name, turned in listed}
+            for (part, name, _), archive in zip(listed, archives, strict=True):
                 if not archive.exists():
                     folders[part].fetch(name, archive)
-            turned = names[0][1].endswith(f"-{_three_letters(files[file][0])}.txt.gz")
-            _write(file, (row for archive in archives for row in _tatoeba_rows(archive, turned)), archives)
+            _write(file, _tatoeba_rows(archives, *languages), archives)
         yield _fetched(file, kept=file not in missing)
 
 
-def _tatoeba_names(folders: dict[str, GitHubFolder], release: str, *languages: str) -> list[tuple[str, str]]:
-    """The files that have a pair: for each its part, dev or test, and its name."""
-    source, target = map(_three_letters, languages)
-    names = [
-        (part, name)
-        for one, other in ((source, target), (target, source))
-        for part, folder in folders.items()
-        if (name := f"tatoeba-{part}-{release}.{one}-{other}.txt.gz") in folder.hashes
-    ]
-    if not names:
+def _tatoeba_archives(
+    folders: dict[str, GitHubFolder], release: str, source: str, target: str
+) -> list[tuple[str, str, bool]]:
+    """The archives of a pair: for each its part (dev or test), its name, and whether it has the target first."""
+    ours, theirs = _tatoeba_codes(source), _tatoeba_codes(target)
+    found: list[tuple[str, str, bool]] = []
+    for part, folder in folders.items():
+        for one, other in product(ours, theirs):
+            turns = {f"{other}-{one}": True, f"{one}-{other}": False}
+            names = {f"tatoeba-{part}-{release}.{pair}.txt.gz": turned for pair, turned in turns.items()}
+            if there := [(part, name, turned) for name, turned in names.items() if name in folder.hashes]:
+                found += there
+                break
+    if not found:
         every = (name.split(".")[1].split("-") for folder in folders.values() for name in folder.hashes if "-" in name)
-        raise _no_pair(f"the Tatoeba Challenge {release}", source, target, every)
-    return names
+        raise _no_pair(f"the Tatoeba Challenge {release}", ours[0], theirs[0], every)
+    return found
 
 
-def _three_letters(language: str) -> str:
-    return next((code for code in spellings(language) if len(code) == 3), language)
+def _tatoeba_codes(language: str) -> list[str]:
+    """The codes that a language may have in the names of archives, its own first."""
+    own = [code for code in spellings(language) if len(code) == 3] or [language]
+    return own + [_MACROLANGUAGES[code] for code in own if code in _MACROLANGUAGES]
 
 
-def _tatoeba_rows(archive: Path, turned: bool) -> Iterator[tuple[str, str]]:
-    """The rows of a file: the codes of both languages, then both texts."""
-    for number, line in read_lines(archive):
-        cells = line.split("\t")
-        if len(cells) != 4:
-            raise SubdpError(f"{len(cells)} columns instead of 4", where=str(archive), line=number, hint=_REMOVE)
-        yield (cells[3], cells[2]) if turned else (cells[2], cells[3])
+def _tatoeba_rows(archives: Mapping[Path, bool], source: str, target: str) -> Iterator[tuple[str, str]]:
+    """The rows in the two languages; the archive of a macrolanguage has others too, and codes in each row."""
+    ours, theirs = set(spellings(source)), set(spellings(target))
+    kept = False
+    others: set[str] = set()
+    for archive, turned in archives.items():
+        one, other = (1, 0) if turned else (0, 1)
+        for number, line in read_lines(archive):
+            cells = line.split("\t")
+            if len(cells) != 4:
+                raise SubdpError(f"{len(cells)} columns instead of 4", where=str(archive), line=number, hint=_REMOVE)
+            # The first three letters are the language, the rest is the script: cmn_Hans.
+            if {cells[one], cells[one][:3]} & ours and {cells[other], cells[other][:3]} & theirs:
+                kept = True
+                yield cells[2 + one], cells[2 + other]
+            else:
+                others.add(f"{cells[one][:3]}-{cells[other][:3]}")
+    if not kept:
+        hint = f"its archives have {', '.join(sorted(others))}"
+        raise SubdpError(f"the Tatoeba Challenge has no row in {source}-{target}", hint=hint)
 
 
 def fetch_wikimatrix(pairs: Iterable[str], output: Path, *, url: str = WIKIMATRIX_URL) -> Iterator[FetchedFile]:

@@ -25,7 +25,7 @@ from subdp.pipeline.options import RunOptions
 from subdp.pipeline.stages import TRAINING, Say, Stage, has_stages, perform, plan, stage_name
 from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
-from subdp.support.files import file_hash, open_text_output
+from subdp.support.files import file_hash, leftovers, open_text_output
 from subdp.support.settings import Settings
 from subdp.support.values import as_dict, as_toml
 
@@ -113,9 +113,8 @@ class Run:
             raise SubdpError(f"cannot be written: {error.strerror}", where=str(self.output), hint=hint) from None
 
     def _left(self) -> list[Path]:
-        """What a killed process was writing: files and folders with eight random characters after their names."""
-        found = [path for name in _WRITTEN for path in self.output.glob(f".{name}.????????")]
-        return [path for path in found if path.name[-8:].replace("_", "a").isalnum()]
+        """What a killed process was writing."""
+        return leftovers(self.output, _WRITTEN)
 
     @cached_property
     def stages(self) -> list[Stage]:

@@ -27,7 +27,7 @@ from subdp.projection.soft_tree import SoftTree, project
 from subdp.projection.substructures import ARCS, LABELS, Inventory, find_substructure, shape
 from subdp.support.cache import mark_used
 from subdp.support.errors import SubdpError, counted
-from subdp.support.files import map_file, open_output
+from subdp.support.files import map_file, open_output, remove_leftovers
 
 Half = npt.NDArray[np.float16]
 SHARD = 512
@@ -131,7 +131,10 @@ class SilverStore(Silver):
 
     @classmethod
     def create(cls, folder: Path, inventory: Inventory, *, pairs: int, made_from: Mapping[str, Any]) -> SilverStore:
-        """A new store for this many pairs, or the existing one if made from the same inputs; else an error."""
+        """A new store for this many pairs, or the existing one if made from the same inputs; else an error.
+
+        Removes what killed processes left half-written.
+        """
         info = {"values": inventory, "pairs": pairs, "made_from": made_from}
         if (folder / _INFO).exists():
             if _read_info(folder) != json.loads(json.dumps(info)):
@@ -148,6 +151,7 @@ class SilverStore(Silver):
                 raise SubdpError(f"cannot be written: {error.strerror}", where=str(folder), hint=hint) from None
             with open_output(folder / _INFO) as output:
                 output.write(json.dumps(info, ensure_ascii=False, indent=2).encode())
+        remove_leftovers(folder, (_INFO, "[0-9]*.arrow"))
         return cls(folder)
 
     @property

@@ -13,9 +13,10 @@ import json
 import os
 import re
 import sys
+import time
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -181,6 +182,23 @@ def write_json(path: Path, value: Any) -> None:
     """Write a JSON file, all or nothing."""
     with open_output(path) as output:
         output.write((json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode())
+
+
+def leftovers(folder: Path, names: Iterable[str]) -> list[Path]:
+    """What killed processes were writing under these names or patterns: hidden, with eight random characters after."""
+    found = [path for name in names for path in folder.glob(f".{name}.????????")]
+    return [path for path in found if path.name[-8:].replace("_", "a").isalnum()]
+
+
+def remove_leftovers(folder: Path, names: Iterable[str]) -> None:
+    """Remove such files from a folder that several processes may write to: only those that nobody is writing now."""
+    for path in leftovers(folder, names):
+        with contextlib.suppress(OSError):  # Another process may have removed it, and one that stays does no harm.
+            if time.time() - path.stat().st_mtime > _LEFT_SECONDS:
+                path.unlink()
+
+
+_LEFT_SECONDS = 3600  # A file that was not written to for this long was left by a killed process.
 
 
 def file_hash(source: Source) -> str:

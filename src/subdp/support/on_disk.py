@@ -6,6 +6,7 @@ Their files are temporary, nameless, and gone with the object; `TMPDIR` says whe
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 import tempfile
 from array import array
@@ -16,6 +17,8 @@ from itertools import accumulate
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO, Any, TypeVar, overload
+
+from subdp.support.errors import SubdpError
 
 _Item = TypeVar("_Item")
 
@@ -77,12 +80,18 @@ class Seen:
     """Remembers which keys it was given, by hashes of 16 bytes in a database on disk."""
 
     def __init__(self) -> None:
-        # The empty name stands for a temporary database, which goes to a file when it outgrows the cache.
-        self._database = sqlite3.connect("", isolation_level=None)
-        self._database.execute("PRAGMA journal_mode = OFF")
-        self._database.execute("PRAGMA cache_size = -16000")  # in kilobytes
-        self._database.execute("BEGIN")
-        self._database.execute("CREATE TABLE seen (hash BLOB PRIMARY KEY) WITHOUT ROWID")
+        folder = tempfile.gettempdir().replace("'", "''")
+        try:
+            # The empty name stands for a temporary database, which goes to a file when it outgrows the cache.
+            self._database = sqlite3.connect("", isolation_level=None)
+            # SQLite would take /var/tmp, and reads its environment variable only when Python first imports it.
+            self._database.execute(f"PRAGMA temp_store_directory = '{folder}'")
+            self._database.execute("PRAGMA journal_mode = OFF")
+            self._database.execute("PRAGMA cache_size = -16000")  # in kilobytes
+            self._database.execute("BEGIN")
+            self._database.execute("CREATE TABLE seen (hash BLOB PRIMARY KEY) WITHOUT ROWID")
+        except sqlite3.OperationalError as error:
+            raise _located(error) from error
 
     def add(self, key: bytes) -> bool:
         """Whether the key is new."""
@@ -90,7 +99,15 @@ class Seen:
         try:
             return self._database.execute("INSERT OR IGNORE INTO seen VALUES (?)", (digest,)).rowcount == 1
         except sqlite3.OperationalError as error:
-            raise OSError(errno.ENOSPC, str(error), tempfile.gettempdir()) from error
+            raise _located(error) from error
+
+
+def _located(error: sqlite3.OperationalError) -> Exception:
+    """SQLite's error with the folder of its file: of a full disk as of any other file, or with its own text."""
+    if str(error) == "database or disk is full":
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), tempfile.gettempdir())
+    reason, hint = f"a temporary file cannot be written: {error}", "set TMPDIR to another folder"
+    return SubdpError(reason, where=tempfile.gettempdir(), hint=hint)
 
 
 @contextmanager

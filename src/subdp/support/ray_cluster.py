@@ -10,6 +10,7 @@ import logging
 import os
 import pickle
 import socket
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ _START = "start a cluster with `ray start --head`, or leave out --ray-address to
 def connect(address: str | None = None) -> None:
     """Join the cluster at an address (`auto` finds the one that runs here), or start Ray on this machine.
 
-    Without an address, the variable RAY_ADDRESS applies, which Ray sets in the jobs that it starts.
+    Without an address, the variable RAY_ADDRESS applies, which Ray sets in the jobs that it starts. A process that has
+    joined a cluster already stays in it.
     """
     # What Ray says of processes that were killed would go to standard output, among the results.
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".*")
@@ -37,6 +39,7 @@ def connect(address: str | None = None) -> None:
         raise SubdpError("Ray is not installed", hint="pip install 'subdp[ray]'") from None
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     if ray.is_initialized():
+        _check_joined(address)
         return
     where = address or os.environ.get("RAY_ADDRESS") or "local"
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
@@ -48,6 +51,26 @@ def connect(address: str | None = None) -> None:
         ray.init(where, **options)
     except Exception as error:  # Ray raises errors of all kinds.
         raise SubdpError(f"no connection to a Ray cluster: {first_line(error)}", where=where, hint=_START) from None
+
+
+def _check_joined(address: str | None) -> None:
+    """Raise if this process has joined another cluster than that at the address: it can be in one only."""
+    import ray
+
+    joined = ray.get_runtime_context().gcs_address
+    if address not in (None, "auto", "local") and _place(address) != _place(joined):
+        hint = "call ray.shutdown() first, or leave out the address"
+        raise SubdpError(f"Ray is connected to another cluster already, {joined}", where=address, hint=hint)
+
+
+def _place(address: str) -> tuple[str, str]:
+    """The host and port of an address, the same for every name of a host."""
+    import ray
+
+    host, _, port = address.rpartition(":")
+    with suppress(OSError):
+        host = socket.gethostbyname(host)
+    return ray.util.get_node_ip_address() if host.startswith("127.") else host, port
 
 
 def _check_answers(address: str) -> None:

@@ -117,7 +117,7 @@ class _Worker:
                 file.write(b".")
             if attempt > _ATTEMPTS:
                 hint = "if memory ran out, use fewer --jobs; finished work is kept"
-                raise SubdpError(f"{title_of(unit)}: its process was killed {_ATTEMPTS} times", hint=hint)
+                raise SubdpError(f"{title_of(unit)}: failed or was killed {_ATTEMPTS} times", hint=hint)
             try:
                 result = self.work(unit)
             except (SubdpError, OSError):
@@ -153,18 +153,28 @@ def _units_on_disk(units: Iterable[Any]) -> Iterator[tuple[Path, list[tuple[int,
     """A folder that all nodes see, with all units in one file, and where each begins and ends; removed at the end."""
     root = cache_folder().absolute() / "units"
     folder = root / uuid.uuid4().hex
-    places = []
     try:
         folder.mkdir(parents=True)
         for other in root.iterdir():
             with suppress(OSError):  # Another command may be removing its own.
                 if time.time() - other.stat().st_mtime > _STALE_SECONDS:
                     shutil.rmtree(other)
+        yield folder, _write_units(units, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_units(units: Iterable[Any], folder: Path) -> list[tuple[int, int]]:
+    """Write the units to one file; where each begins and ends. A full disk is told with the folder of all units."""
+    places = []
+    try:
         with (folder / "units").open("wb") as file:
             for unit in units:
                 start = file.tell()
                 pickle.dump(unit, file)
                 places.append((start, file.tell()))
-        yield folder, places
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(folder.parent)
+        raise
+    return places

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from subdp.support.errors import SubdpError
-from subdp.support.files import open_output
+from subdp.support.files import open_output, remove_leftovers
 
 _INFO = "made-from.json"
 
@@ -28,7 +29,10 @@ class ShardFolder:
     address: str
 
     def begin(self, made_from: Mapping[str, Any]) -> set[str]:
-        """Make the folder, or find the files that are there, made from the same; anything else is an error."""
+        """Make the folder, or find the files that are there, made from the same; anything else is an error.
+
+        Removes what killed processes left half-written.
+        """
         from pyarrow import fs
 
         info = json.dumps(made_from, ensure_ascii=False, indent=2, sort_keys=True).encode() + b"\n"
@@ -41,6 +45,8 @@ class ShardFolder:
             if _INFO in names and system.open_input_stream(f"{root}/{_INFO}").read() != info:
                 reason = "holds the result of another text, parser or set of options"
                 raise SubdpError(reason, where=self.address, hint="name another folder, or remove this one")
+            if isinstance(system, fs.LocalFileSystem):
+                remove_leftovers(Path(root), (_INFO, "[0-9]*.conllu"))
         except OSError as error:
             raise self._failure(error) from error
         if _INFO not in names:

@@ -33,6 +33,12 @@ _LOSSES = LossConfig(label_weight="arc")
 _MOST_HELD_OUT = 1000  # Sentences: enough to choose an epoch by, whatever the size of the text.
 
 
+def check_frozen(config: TrainConfig) -> None:
+    """Raise if layers of the encoder are to be trained: a student reads the encoder as it is."""
+    if config.encoder_layers:
+        raise SubdpError("the encoder of a distilled parser is not trained", hint="leave out train.encoder-layers")
+
+
 def worth_learning(sentences: Iterable[Sentence]) -> list[Words]:
     """The words of each sentence, once, unless it is too long."""
     kept: list[Words] = [words for words in dict.fromkeys(one.words for one in sentences) if len(words) <= _MOST_WORDS]
