@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from subdp.support.ray_engine import RayEngine
 from subdp.support.settings import NetworkConfig, Settings, TrainConfig
 from tests.cli.test_cli import run as command
 from tests.grammar import as_pair, toy_pairs
-from tests.support.ray_work import FullDisk, Removed
+from tests.support.ray_work import FullDisk, Killed, Removed
 
 pytestmark = [pytest.mark.cluster, pytest.mark.trains, pytest.mark.filterwarnings("ignore")]  # of Ray
 
@@ -157,6 +158,15 @@ def test_a_folder_that_is_full_or_gone_is_named_and_nothing_is_half_written(
     assert str(tmp_path / "silver" / "0000") in str(caught.value)
     assert set(content(tmp_path)) <= {"silver/silver.json"}
     Parser.load(source).project(BITEXT, folder=tmp_path / "silver", engine=engine.engine)
+    assert content(tmp_path / "silver") == expected
+
+
+def test_an_actor_that_is_killed_while_it_projects_costs_nothing(
+    cluster: Any, source: Path, expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    engine = Changed(RayEngine(cluster.address), partial(Killed, mark=tmp_path / "killed"))
+    Parser.load(source).project(BITEXT, folder=tmp_path / "silver", engine=engine)
+    assert (tmp_path / "killed").exists()
     assert content(tmp_path / "silver") == expected
 
 

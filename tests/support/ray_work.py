@@ -114,6 +114,21 @@ class FullDisk:
 
 
 @dataclass(frozen=True)
+class Killed:
+    """Work whose process is killed once, at the end of a unit of silver, which is done then, but nobody has been told."""
+
+    work: Any
+    mark: Path
+
+    def __call__(self, unit: Any) -> Any:
+        result = self.work(unit)
+        if hasattr(self.work, "silver") and not self.mark.exists():
+            self.mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+
+@dataclass(frozen=True)
 class Removed:
     """Work on silver whose folder has gone."""
 

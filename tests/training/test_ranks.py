@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -37,6 +38,11 @@ def torchrun(*words: object) -> subprocess.CompletedProcess[str]:
     )
 
 
+def own_lines(errors: str) -> list[str]:
+    """What was written to standard error, but for torch's log: on a busy machine it warns of connections that wait."""
+    return [line for line in errors.splitlines() if not re.match(r"\[?[IWE]\d{4} |\[[IWE]", line)]
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What two ranks trained: from the beginning, half of it, and the other half of what one process began."""
@@ -45,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).mkdir()
     trained(folder / "begun-by-one", epochs=2)
     done = torchrun("tests.training.rank_work", "train", folder)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stdout, own_lines(done.stderr)) == (0, "", [])
     return folder
 
 
