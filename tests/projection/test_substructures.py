@@ -27,7 +27,7 @@ SETTINGS = replace(
     train=TrainConfig(epochs=40, batch_words=100, lr=1e-2),
     adapt=TrainConfig(epochs=40, batch_words=100, lr=1e-2),
     # The source parser, which is wrong about the turned sentences, is no teacher, and what it knew counts for nothing.
-    losses=LossConfig(mixing=0, prior_words=0),
+    losses=LossConfig(mixing=0, prior_pairs=0),
 )
 
 

@@ -115,7 +115,7 @@ class FullDisk:
 
 @dataclass(frozen=True)
 class Killed:
-    """Work whose process is killed once, at the end of a unit of silver, which is done then, but nobody has been told."""
+    """Work whose process is killed once, at the end of a unit of silver: it is done, but nobody has been told."""
 
     work: Any
     mark: Path

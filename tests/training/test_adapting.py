@@ -71,21 +71,19 @@ def test_after_a_few_trees_weights_go_back_towards_those_before_as_far_as_there_
         assert way(part, source, scorers=True) == way(whole, source, scorers=True) > 0, "labels and tags stay"
 
 
-def test_after_silver_weights_go_back_the_further_the_fewer_words_it_has(source: Parser, silver: Silver) -> None:
-    words = sum(map(len, silver.targets()))
-
+def test_after_silver_weights_go_back_the_further_the_fewer_pairs_it_has(source: Parser, silver: Silver) -> None:
     def adapted(prior: float) -> Parser:
-        losses = replace(SETTINGS.losses, prior_words=prior)
+        losses = replace(SETTINGS.losses, prior_pairs=prior)
         return source.adapt(silver, settings=replace(SETTINGS, losses=losses))
 
     whole = adapted(0)
-    for prior in (words, 3 * words):
+    for prior in (len(silver), 3 * len(silver)):
         part = adapted(prior)
         gone = way(part, source, scorers=False) / way(whole, source, scorers=False)
-        assert gone == pytest.approx(words / (words + prior), abs=1e-3)
+        assert gone == pytest.approx(len(silver) / (len(silver) + prior), abs=1e-3)
         assert way(part, source, scorers=True) == way(whole, source, scorers=True) > 0, "labels and tags stay"
-    assert SETTINGS.losses.prior_words > 0
-    assert Settings.resolve(losses="paper").losses.prior_words == 0
+    assert SETTINGS.losses.prior_pairs > 0
+    assert Settings.resolve(losses="paper").losses.prior_pairs == 0
 
 
 def test_a_correction_is_a_known_head_or_its_label_that_the_parser_had_wrong(source: Parser) -> None:

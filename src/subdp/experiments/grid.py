@@ -196,7 +196,7 @@ class Grid:
             return [direct, subdp]
         if self.name == "ablation":
             random = System(
-                "RandI", "random", replace(losses, completion="none", prior_words=0.0)
+                "RandI", "random", replace(losses, completion="none", prior_pairs=0.0)
             )  # no teacher, nothing known before
             return [direct, System("ST", "self"), System("Hard", "hard"), random, subdp]
         if self.name == "alignment":

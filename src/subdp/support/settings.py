@@ -107,9 +107,9 @@ class LossConfig:
     own_labels: tuple[Name, ...] = ("compound",)
     """Labels, in full, whose projected mass goes to the source parser's own label distribution; none in the paper.
     This and mixing have no effect if completion is none."""
-    prior_words: NotNegative = 2000.0
-    """Target words that count as much as what the source parser knew: after n words, n / (n + this) of what adaptation
-    changed in its weights is kept, except in the scorers of labels and tags. 0 keeps all of it (paper)."""
+    prior_pairs: NotNegative = 80.0
+    """Pairs that count as much as what the source parser knew: after n pairs, n / (n + this) of what adaptation changed
+    in its weights is kept, and all of it in the scorers of labels and tags. 0 keeps all of it (paper)."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -155,7 +155,7 @@ LOSSES: dict[LossesName, LossConfig] = {
         completion="none",
         mixing=0.0,
         own_labels=(),
-        prior_words=0.0,
+        prior_pairs=0.0,
     ),
 }
 

@@ -51,9 +51,9 @@ def adapt_to_silver(
 ) -> dict[str, Any]:
     """Train on projected distributions; held-out pairs choose the epoch.
 
-    Links are noisy, and few words are too few for the noise to average out. So after n target words the weights go back
-    part of the way, θ ← θ₀ + n / (n + n₀) · (θ − θ₀), where n₀ is the setting `prior_words`. The scorers of labels and
-    tags stay as they are: those are what a parser of another language knows least about.
+    Links are noisy, and few pairs are too few for the noise to average out. So after n pairs the weights go back part
+    of the way, θ ← θ₀ + n / (n + n₀) · (θ − θ₀), where n₀ is the setting `prior_pairs`. The scorers of labels and tags
+    stay as they are: those are what a parser of another language knows least about.
     """
     order = np.random.default_rng(seed).permutation(len(silver))
     apart = round(held_out * len(silver))
@@ -66,9 +66,9 @@ def adapt_to_silver(
         "losses": as_dict(settings.losses),
         "agreement": agreement,
     }
-    before, words = _weights(student), sum(both.lengths)
+    before = _weights(student)
     made |= _train(student, examples, test, settings.adapt, seed, folder)
-    _go_back(student, before, words / (words + settings.losses.prior_words))
+    _go_back(student, before, len(silver) / (len(silver) + settings.losses.prior_pairs))
     return made
 
 
