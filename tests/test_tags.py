@@ -18,8 +18,9 @@ from subdp.encoder.encoder import Encoder
 from subdp.evaluation.attachment import evaluate
 from subdp.network.model_folder import load_folder
 from subdp.parser import Parser
-from subdp.projection.quality import pair_qualities, summary
-from subdp.projection.silver import Silver
+from subdp.projection.quality import measure
+from subdp.projection.silver import SilverStore
+from subdp.support.engine import LocalEngine
 from subdp.support.errors import SubdpError
 from subdp.support.settings import LossConfig, NetworkConfig, Settings, TrainConfig
 from subdp.training.examples import TreeExamples
@@ -58,7 +59,7 @@ def source(tiny: Encoder) -> Parser:
 
 
 @pytest.fixture(scope="module")
-def silver(source: Parser, tmp_path_factory: pytest.TempPathFactory) -> Silver:
+def silver(source: Parser, tmp_path_factory: pytest.TempPathFactory) -> SilverStore:
     pairs = (
         (tagged(tree), tagged(translation), Alignment.of([*alignment.links, (len(tree), len(tree))]))
         for tree, translation, alignment in toy_pairs(60, seed=3)
@@ -76,8 +77,8 @@ def test_tags_and_entities_are_learnt_beside_trees(source: Parser) -> None:
     assert scores.as_dict()["upos"] == scores.upos
 
 
-def test_projection_carries_them_and_adapting_learns_them(source: Parser, silver: Silver) -> None:
-    found = summary(pair_qualities(silver, "mean"))["layers"]
+def test_projection_carries_them_and_adapting_learns_them(source: Parser, silver: SilverStore) -> None:
+    found = measure(silver, "mean", LocalEngine()).as_dict()["layers"]
     assert found["upos"]["coverage"] == pytest.approx(1, abs=0.01)
     adapted = source.adapt(silver, settings=SETTINGS)
     before, after = (parser.evaluate(TARGET) for parser in (source, adapted))

@@ -126,6 +126,8 @@ class Parser:
         sentences, held_out = list(treebank), list(dev)
         if known := sorted(set(predict) & set(self.layers)):
             raise SubdpError(f"the parser predicts {known[0]} already", hint="name other layers")
+        if settings.train.encoder_layers:
+            raise SubdpError("the encoder is not trained with new layers alone", hint="leave out train.encoder_layers")
         found = inventory_of(sentences, predict)
         wider = self.with_values({**self.inventory, **{name: found[name] for name in predict}}, seed)
         if wider.trained_encoder is not None:

@@ -123,7 +123,7 @@ class TestInputs:
             (data / f"{name}.txt").write_text("".join(f"{' '.join(pair[side].words)}\n" for pair in pairs))  # type: ignore[union-attr]
         short = replace(SETTINGS, adapt=TrainConfig(epochs=1))
         make(data, source, settings=short, bitext=(f"{data}/en.txt,{data}/xx.txt",)).perform(silent)
-        with pytest.raises(SubdpError, match="joined by a comma"):
+        with pytest.raises(SubdpError, match="join two files that belong together by a comma"):
             make(data, source, "other", bitext=(f"{data}/en.txt", f"{data}/xx.txt")).perform(silent)
 
     def test_links_of_a_file_follow_their_pairs_past_the_filters(self, data: Path, source: Path) -> None:

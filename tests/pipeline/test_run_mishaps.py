@@ -260,7 +260,7 @@ def _late(stage: str, error: BaseException) -> tuple[str, Callable[..., Any]]:
         "clean": ("subdp.pipeline.work.pair_as_line", fail),
         "encode": ("subdp.encoder.feature_store.write_shard", third(subdp.encoder.shards.write_shard)),
         "project": ("subdp.projection.silver.open_output", third(open_output)),
-        "report": ("subdp.pipeline.work.pair_qualities", fail),
+        "report": ("subdp.pipeline.work.measure", fail),
         "adapt": ("subdp.training.loop._write", third(subdp.training.loop._write)),
         "finish": ("subdp.pipeline.work.read_trees", fail),
         "evaluate": ("subdp.pipeline.work.as_values", fail),

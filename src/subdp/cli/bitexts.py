@@ -173,7 +173,7 @@ def project(
     """
     from subdp.parser import Parser
     from subdp.pipeline.checks import WARNINGS, pair_cautions, size_cautions, text_cautions
-    from subdp.projection.quality import pair_qualities, summary
+    from subdp.projection.quality import measure
 
     runner = find_engine(engine, ray_address, jobs, device)
     read = _read(bitext, tokenized, tokenizer, source_tokenizer)
@@ -184,7 +184,7 @@ def project(
     aligner = find_aligner(alignment, source.encoder, store=source.features, one_to_one=one_to_one)
     trees = None if gold_trees is None else read_conllu(gold_trees, any_roots=True)
     silver = source.project(pairs, aligner=aligner, trees=trees, folder=Path(output), engine=runner)
-    projected = summary(pair_qualities(silver, LOSSES["default"].many_to_one))
+    projected = measure(silver, LOSSES["default"].many_to_one, runner).as_dict()
     more = [*pair_cautions(source, silver, pairs.where), *size_cautions(projected)]
     warnings = [asdict(caution) for caution in [*cautions, *more]]
     found = {WARNINGS: warnings, "filters": pairs.report.as_dict(), "projection": projected}

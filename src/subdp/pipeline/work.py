@@ -23,7 +23,7 @@ from subdp.parser import Parser
 from subdp.pipeline.checks import WARNINGS, Caution, pair_cautions, score_cautions, size_cautions, text_cautions
 from subdp.pipeline.options import RunOptions
 from subdp.pipeline.stages import TRAINING, stage_name
-from subdp.projection.quality import Summary, pair_qualities
+from subdp.projection.quality import Summary, measure
 from subdp.projection.silver import SilverStore
 from subdp.projection.silver_views import JoinedSilver
 from subdp.projection.substructures import new_values
@@ -105,10 +105,9 @@ class Work:
         filters, every, each = Report(0), Summary(), list[dict[str, Any]]()
         before, cautions = list[dict[str, Any]](), list[Caution]()
         for number, name in enumerate(self.options.bitext):
-            report, own = self._report(number), Summary()
-            for pair in pair_qualities(self.silver(number), self.settings.losses.many_to_one):
-                own.add(pair)
-                every.add(pair)
+            report = self._report(number)
+            own = measure(self.silver(number), self.settings.losses.many_to_one, self.engine)
+            every.join(own)
             before += self._cleaned(number).get(WARNINGS, [])
             cautions += pair_cautions(self.parser(number), self.silver(number), name)
             filters = filters + report

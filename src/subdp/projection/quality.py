@@ -6,13 +6,14 @@ A run's `report.json` holds this, along with what the filters dropped. Numpy onl
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from subdp.projection.silver import Silver
+from subdp.projection.silver import SilverPair, SilverStore
 from subdp.projection.soft_tree import project
-from subdp.projection.substructures import of_kind
+from subdp.projection.substructures import Inventory, of_kind
+from subdp.support.engine import Engine
 from subdp.support.settings import ManyToOne
 
 _WORST = 10
@@ -41,25 +42,23 @@ class PairQuality:
         return (self.kept - self.self_loops) / self.words
 
 
-def pair_qualities(silver: Silver, many_to_one: ManyToOne) -> Iterable[PairQuality]:
-    """The quality of every pair of a store, projected as training will project it (`LossConfig`), as a stream."""
-    for pair in silver:
-        tree = project(pair.tree(silver.inventory), pair.alignment, onto=pair.target, many_to_one=many_to_one)
-        yield PairQuality(
-            source=" ".join(pair.source),
-            target=" ".join(pair.target),
-            words=len(tree),
-            linked=sum(tree.linked),
-            kept=float(tree.coverage.sum()),
-            self_loops=tree.self_loop_mass,
-            entropy=float(tree.entropy.sum()),
-            layers={name: float(tree.distributions[name].sum()) for name in of_kind(silver.inventory, "word")},
-        )
+def _quality(pair: SilverPair, inventory: Inventory, many_to_one: ManyToOne) -> PairQuality:
+    tree = project(pair.tree(inventory), pair.alignment, onto=pair.target, many_to_one=many_to_one)
+    return PairQuality(
+        source=" ".join(pair.source),
+        target=" ".join(pair.target),
+        words=len(tree),
+        linked=sum(tree.linked),
+        kept=float(tree.coverage.sum()),
+        self_loops=tree.self_loop_mass,
+        entropy=float(tree.entropy.sum()),
+        layers={name: float(tree.distributions[name].sum()) for name in of_kind(inventory, "word")},
+    )
 
 
 @dataclass(slots=True)
 class Summary:
-    """Sums over all pairs that were added, one by one, and the pairs with the least useful mass."""
+    """Sums over all pairs that were added, and the pairs with the least useful mass."""
 
     pairs: int = 0
     words: int = 0
@@ -77,7 +76,20 @@ class Summary:
             setattr(self, name, getattr(self, name) + getattr(pair, name))
         for name, mass in pair.layers.items():
             self.layers[name] = self.layers.get(name, 0.0) + mass
-        insort(self.worst, pair, key=lambda one: one.useful)
+        self._note([pair])
+
+    def join(self, other: Summary) -> None:
+        """Count all pairs of another summary."""
+        self.pairs += other.pairs
+        for name in ("words", "linked", "kept", "self_loops", "entropy"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name, mass in other.layers.items():
+            self.layers[name] = self.layers.get(name, 0.0) + mass
+        self._note(other.worst)
+
+    def _note(self, pairs: Sequence[PairQuality]) -> None:
+        for pair in pairs:
+            insort(self.worst, pair, key=lambda one: one.useful)
         del self.worst[_WORST:]
 
     def as_dict(self) -> dict[str, Any]:
@@ -103,9 +115,23 @@ class Summary:
         }
 
 
-def summary(pairs: Iterable[PairQuality]) -> dict[str, Any]:
-    """The summary of a stream of pairs."""
+@dataclass(frozen=True, slots=True)
+class QualityUnit:
+    """The summary of some pairs of silver, projected as training will project them (`LossConfig`)."""
+
+    silver: SilverStore
+    many_to_one: ManyToOne
+
+    def __call__(self, pairs: range) -> Summary:
+        found = Summary()
+        for number in pairs:
+            found.add(_quality(self.silver[number], self.silver.inventory, self.many_to_one))
+        return found
+
+
+def measure(silver: SilverStore, many_to_one: ManyToOne, engine: Engine) -> Summary:
+    """The summary of a store of silver; a shard of it is a unit of work."""
     found = Summary()
-    for pair in pairs:
-        found.add(pair)
-    return found.as_dict()
+    for part in engine.map(QualityUnit(silver, many_to_one), silver.units):
+        found.join(part)
+    return found

@@ -107,7 +107,7 @@ class LossConfig:
     own_labels: tuple[Name, ...] = ("compound",)
     """Labels, in full, whose projected mass goes to the source parser's own label distribution; none in the paper.
     This and mixing have no effect if completion is none."""
-    prior_pairs: NotNegative = 80.0
+    prior_pairs: NotNegative = 60.0
     """Pairs that count as much as what the source parser knew: after n pairs, n / (n + this) of what adaptation changed
     in its weights is kept, and all of it in the scorers of labels and tags. 0 keeps all of it (paper)."""
 
