@@ -6,7 +6,7 @@ A run's `report.json` holds this, along with what the filters dropped. Numpy onl
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,24 +71,16 @@ class Summary:
 
     def add(self, pair: PairQuality) -> None:
         """Count one pair."""
-        self.pairs += 1
-        for name in ("words", "linked", "kept", "self_loops", "entropy"):
-            setattr(self, name, getattr(self, name) + getattr(pair, name))
-        for name, mass in pair.layers.items():
-            self.layers[name] = self.layers.get(name, 0.0) + mass
-        self._note([pair])
+        sums = (pair.words, pair.linked, pair.kept, pair.self_loops, pair.entropy)
+        self.join(Summary(1, *sums, dict(pair.layers), [pair]))
 
     def join(self, other: Summary) -> None:
         """Count all pairs of another summary."""
-        self.pairs += other.pairs
-        for name in ("words", "linked", "kept", "self_loops", "entropy"):
+        for name in ("pairs", "words", "linked", "kept", "self_loops", "entropy"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name, mass in other.layers.items():
             self.layers[name] = self.layers.get(name, 0.0) + mass
-        self._note(other.worst)
-
-    def _note(self, pairs: Sequence[PairQuality]) -> None:
-        for pair in pairs:
+        for pair in other.worst:
             insort(self.worst, pair, key=lambda one: one.useful)
         del self.worst[_WORST:]
 
