@@ -40,7 +40,7 @@ def torchrun(*words: object) -> subprocess.CompletedProcess[str]:
 
 def own_lines(errors: str) -> list[str]:
     """What was written to standard error, but for torch's log: on a busy machine it warns of connections that wait."""
-    return [line for line in errors.splitlines() if not re.match(r"\[?[IWE]\d{4} |\[[IWE]", line)]
+    return [line for line in errors.splitlines() if not re.match(r"\[?[IWE]\d{4} |\[[IWE] ", line)]
 
 
 @pytest.fixture(scope="module")

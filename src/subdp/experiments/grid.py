@@ -239,6 +239,7 @@ def _loss_systems(losses: LossConfig) -> list[System]:
         {"many_to_one": "mean"},
         {"mixing": 0.0},
         {"own_labels": ()},
+        {"prior_pairs": 0.0},
         *({"completion": value} for value in ("none", "source", "auto")),
     ]
     systems = {losses: System("default", losses=losses), LOSSES["paper"]: System("paper", losses=LOSSES["paper"])}

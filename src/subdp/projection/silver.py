@@ -248,5 +248,5 @@ def _read_first_version(folder: Path, info: dict[str, Any]) -> dict[str, Any]:
     if info["keep"]:
         hint = "an earlier version left out labels that matter: project again into another folder"
         raise SubdpError("is silver with labels left out", where=str(folder), hint=hint)
-    rows = [pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0).num_rows for path in folder.glob("*.arrow")]
+    rows = [pa.ipc.open_file(map_file(path)).get_batch(0).num_rows for path in folder.glob("*.arrow")]
     return {"values": {ARCS.name: [], LABELS.name: info["labels"]}, "pairs": sum(rows), "made_from": info["made_from"]}

@@ -40,7 +40,7 @@ METRICS = "metrics.jsonl"
 class History:
     """Where training stands: epochs and steps done, the best held-out score with its epoch; and what it is of."""
 
-    data: str
+    data: str = ""
     epoch: int = 0
     step: int = 0
     best: float = -math.inf
@@ -169,7 +169,7 @@ def _restore(
         with safetensors.safe_open(path, "pt") as file:
             history = History(**json.loads(file.metadata()["history"]))
             if history.data != data:
-                raise KeyError("its sentences or its seed are others")
+                raise KeyError("its sentences have other lengths, or its seed is another")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dictionary
         trained.load_state_dict({name: tensors[f"weights.{name}"] for name in trained.state_dict()})
         for name in trained.state_dict():
