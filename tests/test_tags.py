@@ -262,3 +262,10 @@ def test_what_is_written_can_be_read(source: Parser, tmp_path: Path) -> None:
     parsed = list(source.parse(map(untagged, TARGET), confidence=True))
     write_conllu(parsed, tmp_path / "out.conllu")
     assert [sentence.upos for sentence in read_conllu(tmp_path / "out.conllu")] == [one.upos for one in parsed]
+
+
+def test_layers_of_the_encoder_are_not_trained_with_new_layers_alone(source: Parser) -> None:
+    settings = replace(SETTINGS, train=replace(SETTINGS.train, encoder_layers=(1,)))
+    trees = [tree for tree, _, _ in toy_pairs(3)]
+    with pytest.raises(SubdpError, match="the encoder is not trained with new layers alone"):
+        source.with_layers(trees, ["xpos"], settings=settings)

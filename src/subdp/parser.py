@@ -127,7 +127,7 @@ class Parser:
         if known := sorted(set(predict) & set(self.layers)):
             raise SubdpError(f"the parser predicts {known[0]} already", hint="name other layers")
         if settings.train.encoder_layers:
-            raise SubdpError("the encoder is not trained with new layers alone", hint="leave out train.encoder_layers")
+            raise SubdpError("the encoder is not trained with new layers alone", hint="leave out train.encoder-layers")
         found = inventory_of(sentences, predict)
         wider = self.with_values({**self.inventory, **{name: found[name] for name in predict}}, seed)
         if wider.trained_encoder is not None:

@@ -98,7 +98,7 @@ def test_a_training_that_is_resumed_from_ends_in_the_same_bytes(tiny: Encoder, t
 
 def test_a_training_with_another_seed_or_on_other_sentences_is_not_resumed(tiny: Encoder, tmp_path: Path) -> None:
     parser = train(tiny, tmp_path, epochs=1)
-    with pytest.raises(SubdpError, match=rf"{CHECKPOINT}: cannot be resumed from: .?its sentences have other lengths"):
+    with pytest.raises(SubdpError, match=rf"{CHECKPOINT}: cannot be resumed from: its sentences have other lengths"):
         train(tiny, tmp_path, seed=2)
     fewer = TreeExamples(parser.vectors.stored, [source for source, _, _ in toy_pairs(29)], parser.inventory)
     with pytest.raises(SubdpError, match="lengths, or its seed is another"):
