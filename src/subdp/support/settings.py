@@ -140,8 +140,8 @@ PRESETS: dict[PresetName | Literal["distilled"], Preset] = {
         ),
     ),
     "distilled": Preset(
-        network=NetworkConfig(layers=(0,), features=200, lstm=200, lstm_layers=1, arc=200, label=60),
-        train=TrainConfig(epochs=12, patience=5, decay_steps=1000, batch_words=1000, least_batches=30, average=0.997),
+        network=NetworkConfig(layers=(0,), features=300, lstm=160, lstm_layers=2, arc=200, label=60, dropout=0.05),
+        train=TrainConfig(epochs=8, patience=5, decay_steps=1000, batch_words=1000, least_batches=30, average=0.997),
     ),
 }
 
