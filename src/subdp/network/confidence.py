@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -16,13 +16,17 @@ _WORTH_SHOWING = 0.05  # A rival less probable than this is noise to a person.
 _RIVALS = 2
 
 
-def confidences(found: Prediction, inventory: Inventory) -> list[str]:
+def confidences(found: Prediction, inventory: Inventory, written: Mapping[str, Sequence[str]]) -> list[str]:
     """For each word the probability of what was chosen and of its rivals, if any.
+
+    Of a layer, what was chosen is what is `written`: the input's own value, where it has one. A value that the parser
+    does not know has no probability.
 
     `HeadProb`, `LabelProb` and, for every layer, `UPOSProb` and the like; rivals in `HeadAlt`, `LabelAlt`, `UPOSAlt`.
     """
     labels = inventory[LABELS.name]
-    layers = [(find_layer(name).title, name) for name in found.tags if name not in SUBSTRUCTURES]
+    layers = [name for name in found.tags if name not in SUBSTRUCTURES]
+    numbers = {name: {value: number for number, value in enumerate(inventory[name])} for name in layers}
     result = []
     for word, head in enumerate(found.heads, 1):
         arcs = found.arcs[word]
@@ -31,9 +35,10 @@ def confidences(found: Prediction, inventory: Inventory) -> list[str]:
             ("Head", f"{arcs[head]:.3f}", [f"{other}:{arcs[other]:.3f}" for other in heads[:_RIVALS]]),
             ("Label", *_of_values(found.label_probabilities[word - 1], found.labels[word - 1], labels)),
         ]
-        for title, name in layers:
-            share, value = found.tag_probabilities[name][word - 1], found.tags[name][word - 1]
-            rows.append((title, *_of_values(share, value, inventory[name])))
+        for name in layers:
+            share, value = found.tag_probabilities[name][word - 1], numbers[name].get(written[name][word - 1])
+            if value is not None:
+                rows.append((find_layer(name).title, *_of_values(share, value, inventory[name])))
         notes = [f"{title}Prob={probability}" for title, probability, _ in rows]
         notes += [f"{title}Alt={','.join(rivals)}" for title, _, rivals in rows if rivals]
         result.append("|".join(notes))

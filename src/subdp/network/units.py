@@ -48,10 +48,11 @@ class ParseUnit:
             sentence.with_tree(
                 found.heads,
                 [names[label] for label in found.labels],
-                layers=self._layers(sentence, found),
-                misc=confidences(found, self.inventory) if self.confidence else None,
+                layers=layers,
+                misc=confidences(found, self.inventory, layers) if self.confidence else None,
             )
             for sentence, found in zip(sentences, predictions, strict=True)
+            for layers in [self._layers(sentence, found)]
         ]
 
     def _layers(self, sentence: Sentence, found: Prediction) -> dict[str, Sequence[str]]:
