@@ -127,8 +127,11 @@ class Parser:
         if known := sorted(set(predict) & set(self.layers)):
             raise SubdpError(f"the parser predicts {known[0]} already", hint="name other layers")
         if settings.train.encoder_layers:
-            raise SubdpError("the encoder is not trained with new layers alone", hint="leave out train.encoder-layers")
+            raise SubdpError("with new layers the encoder stays as it is", hint="leave out train.encoder-layers")
         found = inventory_of(sentences, predict)
+        for name in predict:
+            if held_out and not has_layer(held_out, name):
+                raise SubdpError(f"the dev set has no {name}", hint="name one that has it, or none")
         wider = self.with_values({**self.inventory, **{name: found[name] for name in predict}}, seed)
         if wider.trained_encoder is not None:
             wider = replace(wider, trained_encoder=copy.deepcopy(wider.trained_encoder).requires_grad_(False))
@@ -353,7 +356,8 @@ class Parser:
         network = with_weights(self.network, new_network(settings.network, self.encoder, self.inventory, seed))
         small = Parser(network, settings.network, self.inventory, self.encoder, tokenizer=self.tokenizer)
         student, teacher = (Student(one.network, one.vectors.fresh, one.inventory) for one in (small, self))
-        made = distil(student, teacher, sentences, settings.train, seed=seed, folder=folder)
+        options: Any = {"fingerprint": self.fingerprint, "seed": seed, "folder": folder}
+        made = distil(student, teacher, sentences, settings.train, **options)
         return replace(small, about={**made, "distilled_from": self.about, **(about or {})})
 
     def grown(self, trees: Sequence[Sentence], seed: int = 1) -> Parser:

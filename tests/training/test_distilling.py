@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from subdp.cli.main import app
@@ -115,6 +116,10 @@ def test_what_the_student_is_fitted_to_is_what_the_teacher_predicts(teacher: Par
         packed.places["labels"].tolist(), packed.masses["labels"].tolist(), strict=True
     ):
         assert mass == pytest.approx(soft.arcs[word, head] * soft.labels[word, head, label], rel=1e-2)
+    for (word, tag), mass in zip(packed.places["upos"].tolist(), packed.masses["upos"].tolist(), strict=True):
+        assert mass == pytest.approx(soft.distributions["upos"][word, tag], rel=1e-2)
+    for name, masses in packed.masses.items():
+        assert float(masses.astype(np.float32).sum()) == pytest.approx(len(TEXT[0]), rel=1e-2), name
 
 
 def test_a_killed_distillation_is_resumed_and_ends_in_the_same_bytes(teacher: Parser, tmp_path: Path) -> None:
@@ -122,6 +127,8 @@ def test_a_killed_distillation_is_resumed_and_ends_in_the_same_bytes(teacher: Pa
     teacher.distill(TEXT, settings=two, folder=tmp_path)
     resumed = teacher.distill(TEXT, settings=four, folder=tmp_path)
     assert resumed.fingerprint == teacher.distill(TEXT, settings=four).fingerprint
+    with pytest.raises(SubdpError, match="belongs to another training"):
+        teacher.untrained(7).distill(TEXT, settings=four, folder=tmp_path)
 
 
 def call(*words: object) -> int:
@@ -147,5 +154,8 @@ def test_the_command_reads_text_conllu_and_bitext_and_scores_both(
     assert not (tmp_path / "small.training").exists()
     assert call("parse", tmp_path / "a.txt", "--parser", tmp_path / "small", "-o", tmp_path / "out.conllu") == 0
     assert len(list(read_conllu(tmp_path / "out.conllu"))) == 30
+    given = [tmp_path / "a.txt", "--parser", tmp_path / "small", "--jobs", 2]
+    assert call("annotate", *given, "-o", tmp_path / "drafts.conllu") == 0
+    assert len(list(read_conllu(tmp_path / "drafts.conllu"))) == 30
     assert call("distill", tmp_path / "big", "--text", tmp_path / "none.txt", "-o", tmp_path / "other") == 1
     assert "none.txt" in capsys.readouterr().err

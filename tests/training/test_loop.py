@@ -98,11 +98,15 @@ def test_a_training_that_is_resumed_from_ends_in_the_same_bytes(tiny: Encoder, t
 
 def test_a_training_with_another_seed_or_on_other_sentences_is_not_resumed(tiny: Encoder, tmp_path: Path) -> None:
     parser = train(tiny, tmp_path, epochs=1)
-    with pytest.raises(SubdpError, match=rf"{CHECKPOINT}: cannot be resumed from: its sentences have other lengths"):
+    refused = rf"{CHECKPOINT}: cannot be resumed from: its data or its seed was another .it belongs to another training"
+    with pytest.raises(SubdpError, match=refused):
         train(tiny, tmp_path, seed=2)
-    fewer = TreeExamples(parser.vectors.stored, [source for source, _, _ in toy_pairs(29)], parser.inventory)
-    with pytest.raises(SubdpError, match="lengths, or its seed is another"):
-        subdp.training.loop.train(parser.network, fewer, TrainConfig(), seed=1, folder=tmp_path)
+    trees = [source for source, _, _ in toy_pairs(30)]
+    corrected = [trees[0].with_tree(trees[0].heads, ["dep", *trees[0].labels[1:]]), *trees[1:]]
+    for other in (trees[:29], corrected):
+        examples = TreeExamples(parser.vectors.stored, other, parser.inventory)
+        with pytest.raises(SubdpError, match=refused):
+            subdp.training.loop.train(parser.network, examples, TrainConfig(), seed=1, folder=tmp_path)
 
 
 def test_a_checkpoint_is_of_its_epoch_though_the_next_goes_on_while_it_is_written(
@@ -158,11 +162,11 @@ def test_averaging_changes_what_is_kept_and_not_how_it_is_trained(tiny: Encoder,
     assert parsers[0].fingerprint != parsers[1].fingerprint
 
 
-def test_a_checkpoint_of_another_training_is_refused(tiny: Encoder, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_is_refused(tiny: Encoder, tmp_path: Path) -> None:
     train(tiny, tmp_path, epochs=1)
     data = (tmp_path / CHECKPOINT).read_bytes()
     (tmp_path / CHECKPOINT).write_bytes(data[: len(data) // 2])
-    with pytest.raises(SubdpError, match="cannot be resumed from"):
+    with pytest.raises(SubdpError, match=r"cannot be resumed from: .*\(it is damaged; remove it to start over\)"):
         train(tiny, tmp_path)
 
 

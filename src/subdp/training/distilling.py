@@ -53,14 +53,17 @@ def distil(
     sentences: Sequence[Words],
     config: TrainConfig,
     *,
+    fingerprint: str,
     seed: int,
     folder: Path | None = None,
 ) -> dict[str, Any]:
-    """Train the student in place on what the teacher predicts; held-out sentences choose the epoch."""
+    """Train the student in place on what the teacher, of this `fingerprint`, predicts; held-out sentences choose the
+    epoch.
+    """
     order = np.random.default_rng(seed).permutation(len(sentences)).tolist()
     apart = min(round(HELD_OUT * len(sentences)), _MOST_HELD_OUT)
     taught = predicted(teacher, sentences)
-    examples = TaughtExamples(student.batcher, [taught[index] for index in order[apart:]])
+    examples = TaughtExamples(student.batcher, [taught[index] for index in order[apart:]], fingerprint)
     test = replace(examples, sentences=[taught[index] for index in order[:apart]])
     made = {"distilled_on": {"sentences": len(sentences), "words": sum(map(len, sentences))}}
     return made | student.fit(

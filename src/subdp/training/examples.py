@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from subdp.corpus.layers import has_layer
-from subdp.corpus.treebank import UNKNOWN, Sentence
+from subdp.corpus.treebank import UNKNOWN, Sentence, trees_hash
 from subdp.encoder.batch import UNTRAINED_WORDS, Batcher, Words, batches
 from subdp.encoder.threads import side_by_side
 from subdp.network.biaffine import Biaffine
@@ -24,6 +25,7 @@ from subdp.projection.silver import Silver, SilverPair
 from subdp.projection.substructures import ARCS, LABELS, SUBSTRUCTURES, Inventory, find_substructure, shape
 from subdp.support.progress import progress
 from subdp.support.settings import LossConfig
+from subdp.support.values import as_dict
 from subdp.training.losses import Projected, loss_weights, mean_of_sources, project_batch, tree_loss, weighted_loss
 from subdp.training.null_mass import Teacher, measure
 from subdp.training.packed import MOST_WORDS, Packed, pack, packed_loss
@@ -45,6 +47,11 @@ class Examples(Protocol):
         """The number of words of each."""
         ...
 
+    @property
+    def origin(self) -> str:
+        """What tells them from others of the same lengths, so that a checkpoint is not taken for another training's."""
+        ...
+
     def loss(self, network: Biaffine, indices: Sequence[int], dropout: Sequence[Tensor] = ()) -> Tensor:
         """The loss of the examples with these indices, summed over words; in training, with dropout masks."""
         ...
@@ -62,6 +69,11 @@ class TreeExamples:
     def lengths(self) -> list[int]:
         """The number of words of each sentence."""
         return [len(sentence) for sentence in self.sentences]
+
+    @property
+    def origin(self) -> str:
+        """A hash of the trees."""
+        return trees_hash(self.sentences)
 
     @cached_property
     def _gold(self) -> dict[str, list[Sequence[int]]]:
@@ -105,6 +117,11 @@ class SoftExamples:
         """The number of target words of each pair."""
         lengths = np.fromiter((len(words) for words in self.silver.targets()), np.int32, len(self.silver))
         return lengths[self.indices].tolist()  # type: ignore[no-any-return]
+
+    @property
+    def origin(self) -> str:
+        """What the silver was made from, and what of it is fitted."""
+        return json.dumps([self.silver.made_from, as_dict(self.config)], sort_keys=True, default=dict)
 
     def taught_by(self, network: Biaffine) -> tuple[SoftExamples, float | None]:
         """The examples with this network as teacher, and its agreement; unchanged and None if `completion` is none."""
@@ -185,6 +202,8 @@ class TaughtExamples:
 
     batcher: Batcher
     sentences: Sequence[Packed]
+    origin: str
+    """The teacher's fingerprint."""
 
     @cached_property
     def lengths(self) -> list[int]:

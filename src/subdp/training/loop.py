@@ -104,8 +104,9 @@ def mean_loss(network: Biaffine, examples: Examples) -> float:
 
 
 def _data_key(examples: Examples, seed: int) -> str:
-    """What tells one training from another: the seed, and the number of words of every sentence."""
-    return hashlib.sha256(json.dumps([seed, list(examples.lengths)]).encode()).hexdigest()[:16]
+    """What tells one training from another: the seed, what the examples are, and the number of words of each."""
+    facts = json.dumps([seed, examples.origin, list(examples.lengths)])
+    return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
 
 def _seed(seed: int, epoch: int) -> int:
@@ -169,7 +170,7 @@ def _restore(
         with safetensors.safe_open(path, "pt") as file:
             history = History(**json.loads(file.metadata()["history"]))
             if history.data != data:
-                raise KeyError("its sentences have other lengths, or its seed is another")
+                raise KeyError("its data or its seed was another")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dictionary
         trained.load_state_dict({name: tensors[f"weights.{name}"] for name in trained.state_dict()})
         for name in trained.state_dict():
@@ -181,6 +182,7 @@ def _restore(
                     key: tensors[f"adam.{key}.{name}"].to(parameter.device) for key in ("step", "exp_avg", "exp_avg_sq")
                 }
     except (safetensors.SafetensorError, KeyError, RuntimeError) as error:
-        hint = "it belongs to another training; remove it to start over"
+        damaged = isinstance(error, safetensors.SafetensorError)
+        hint = f"it {'is damaged' if damaged else 'belongs to another training'}; remove it to start over"
         raise SubdpError(f"cannot be resumed from: {error.args[0]}", where=str(path), hint=hint) from None
     return history
