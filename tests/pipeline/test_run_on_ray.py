@@ -28,7 +28,7 @@ from subdp.support.ray_engine import RayEngine
 from subdp.support.settings import NetworkConfig, Settings, TrainConfig
 from tests.cli.test_cli import run as command
 from tests.grammar import as_pair, toy_pairs
-from tests.support.ray_work import FullDisk, Killed, Removed
+from tests.support.ray_work import FullDisk, Killed, KillsNode, Removed
 
 pytestmark = [pytest.mark.cluster, pytest.mark.trains, pytest.mark.filterwarnings("ignore")]  # of Ray
 
@@ -166,6 +166,18 @@ def test_an_actor_that_is_killed_while_it_projects_costs_nothing(
 ) -> None:
     engine = Changed(RayEngine(cluster.address), partial(Killed, mark=tmp_path / "killed"))
     Parser.load(source).project(BITEXT, folder=tmp_path / "silver", engine=engine)
+    assert (tmp_path / "killed").exists()
+    assert content(tmp_path / "silver") == expected
+
+
+def test_a_node_that_is_killed_while_it_projects_costs_nothing(
+    cluster: Any, source: Path, expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    parser = Parser.load(source)
+    parser.features.add(words for pair in BITEXT for words in (pair.source, pair.target))
+    cluster.add_node(num_cpus=1, env_vars={"SUBDP_TEST_NODE": "1"})
+    engine = Changed(RayEngine(cluster.address), partial(KillsNode, tmp_path / "killed"))
+    parser.project(BITEXT, folder=tmp_path / "silver", engine=engine)
     assert (tmp_path / "killed").exists()
     assert content(tmp_path / "silver") == expected
 

@@ -39,7 +39,7 @@ class RayEngine:
     address: str | None = None
     actors: int | None = None
     gpu: bool = False
-    _checked: list[bool] = field(default_factory=list, init=False, repr=False, compare=False)
+    _checked: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.actors is not None and self.actors < 1:
@@ -60,10 +60,13 @@ class RayEngine:
                 yield from self._results(packed, folder, places)
 
     def _check(self, work: bytes) -> None:
-        """Compare the nodes, once: what comes later is made of the same files."""
-        if not self._checked:
+        """Compare the nodes, each once: what comes later is made of the same files."""
+        import ray
+
+        nodes = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
+        if not nodes <= self._checked:
             check_nodes(work, self.resource)
-            self._checked.append(True)
+            self._checked.update(nodes)
 
     def _results(self, work: bytes, folder: Path, places: list[tuple[int, int]]) -> Iterator[Any]:
         import ray
