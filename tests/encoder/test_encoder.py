@@ -282,3 +282,23 @@ def test_an_encoder_can_be_pickled_and_its_copy_encodes_the_same(encoder: Encode
     (expected,) = encoder.encode([["the", "a"]])
     (found,) = pickle.loads(pickle.dumps(encoder)).encode([["the", "a"]])
     np.testing.assert_allclose(found.vectors, expected.vectors, atol=1e-5)
+
+
+def test_a_process_that_has_another_encoder_of_that_name_is_told(folders: dict[Kind, Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(folders["bert"], tmp_path / "encoder")
+    sent = pickle.dumps(Encoder.load(folder, device="cpu"))
+    (folder / "config.json").write_text((folder / "config.json").read_text() + " ")
+    with pytest.raises(SubdpError, match="the encoder of this name on this machine is a different one"):
+        pickle.loads(sent)
+
+
+def test_the_embeddings_of_a_word_are_the_mean_of_its_subwords_and_the_last_of_them(encoder: Encoder) -> None:
+    words = ["the", "verschwundenen"]
+    cuts = [torch.tensor(encoder.tokenizer(word, add_special_tokens=False)["input_ids"]) for word in words]
+    assert len(cuts[1]) > 1
+    mean, last = encoder.embeddings(words)
+    for row, ids in enumerate(cuts):
+        looked_up = encoder.model.get_input_embeddings()(ids)
+        subwords = torch.nn.functional.layer_norm(looked_up, (encoder.hidden,))
+        torch.testing.assert_close(mean[row], subwords.mean(0))
+        torch.testing.assert_close(last[row], subwords[-1])

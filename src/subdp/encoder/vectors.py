@@ -49,10 +49,9 @@ class Vectors:
         """Vectors from the store, for sentences that were remembered; fresh ones where nothing is stored."""
         return self.store.batch if self._stores else self.fresh
 
-    def remember(self, sentences: Iterable[Words], engine: Engine = _HERE) -> None:
-        """Add sentences to the store, unless nothing is stored."""
-        if self._stores:
-            self.store.add(sentences, engine)
+    def remember(self, sentences: Iterable[Words], engine: Engine = _HERE) -> int:
+        """Add sentences to the store, unless nothing is stored; gives back how many were new to it."""
+        return self.store.add(sentences, engine) if self._stores else 0
 
     def to_train(self, more: Sequence[int]) -> TrainableEncoder | None:
         """A copy of the encoder layers that were trained, together with `more` that will be; none if there are none."""

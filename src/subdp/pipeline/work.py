@@ -85,8 +85,8 @@ class Work:
         """Fill the cache with the encoder's vectors of both sides; where there are gold trees, of the target alone."""
         bitext = self.bitext(number)
         gold = self.options.gold_trees_of(number) is not None
-        new = 0 if gold else self.parser(number).features.add((pair.source for pair in bitext), self.engine)
-        new += self.parser(0).features.add((pair.target for pair in bitext), self.engine)
+        new = 0 if gold else self.parser(number).vectors.remember((pair.source for pair in bitext), self.engine)
+        new += self.parser(0).vectors.remember((pair.target for pair in bitext), self.engine)
         return f"{counted(sum(bitext.words[gold:]), 'word')}, {counted(new, 'sentence')} new to the cache"
 
     def project(self, folder: Path, number: int) -> str:
