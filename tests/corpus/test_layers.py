@@ -76,6 +76,7 @@ def test_spans_in_bio_are_known_and_their_faults_found() -> None:
     assert broken_bio(["O", "B-LOC", "I-LOC", "B-PER"]) is None
     assert broken_bio(["O", "I-LOC"]) == 1
     assert broken_bio(["B-PER", "I-LOC"]) == 1
+    assert broken_bio(["none", "I-ne"]) == 1
 
 
 def entity(*values: str) -> Sentence:

@@ -88,6 +88,8 @@ def test_words_that_can_be_nothing_but_subjects_stay_subjects() -> None:
     scores = np.full((2, len(LABELS)), -np.inf)
     scores[:, 2] = [-1.0, -2.0]
     assert one_of_each(scores, [3, 3], groups_of(LABELS)).tolist() == [2, 2]
+    scores[1] = [-5.0 if label != 2 else 0.0 for label in range(scores.shape[1])]
+    assert one_of_each(scores, [3, 3], groups_of(LABELS)).tolist()[1] != 2, "the other word gives way"
 
 
 def test_an_outer_subject_may_stand_beside_another() -> None:

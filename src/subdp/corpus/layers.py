@@ -71,7 +71,7 @@ def broken_bio(values: Sequence[str]) -> int | None:
     """The place of the first `I-X` that continues nothing, if there is one."""
     before = "O"
     for place, value in enumerate(values):
-        if value.startswith("I-") and before[2:] != value[2:]:
+        if value.startswith("I-") and before not in (value, f"B-{value[2:]}"):
             return place
         before = value
     return None

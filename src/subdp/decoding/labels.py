@@ -99,18 +99,22 @@ def _once(scores: Floats, groups: Sequence[Sequence[int]]) -> Integers:
     """`one_of_each` for the dependents of one head.
 
     Of each group, only as many candidates as there are groups can matter, since the other groups take one each at most.
-    A word that can be nothing else keeps its label.
+    A word that can be nothing else keeps its label, and the group is then closed to the others.
 
     Shape: [m, L] → [m].
     """
     free = scores.copy()
     free[:, [label for group in groups for label in group]] = -np.inf
-    result: Integers = np.where(np.isfinite(free.max(-1, keepdims=True)), free, scores).argmax(-1)
+    forced = ~np.isfinite(free.max(-1))
+    result: Integers = np.where(forced[:, None], scores, free).argmax(-1)
     with np.errstate(invalid="ignore"):
         gains = [
             np.nan_to_num(scores[:, group].max(-1) - free.max(-1), nan=-np.inf, posinf=-np.inf, neginf=-np.inf)
             for group in groups
         ]
+    for group, gain in zip(groups, gains, strict=True):
+        if np.isin(result[forced], group).any():
+            gain[:] = -np.inf
     candidates = [[None, *np.argsort(-gain, kind="stable")[: len(groups)].tolist()] for gain in gains]
     possible = [chosen for chosen in product(*candidates) if _distinct(chosen)]
     chosen = max(possible, key=lambda words: sum(gain[word] for gain, word in _pairs(gains, words)))
