@@ -12,7 +12,8 @@ import torch
 
 from subdp.alignment.links import Alignment
 from subdp.cli.main import app
-from subdp.corpus.layers import find_layer
+from subdp.corpus.bitext import Bitext, Pair
+from subdp.corpus.layers import find_layer, word_columns
 from subdp.corpus.treebank import Sentence, read_conllu, write_conllu
 from subdp.encoder.encoder import Encoder
 from subdp.evaluation.attachment import evaluate
@@ -120,6 +121,8 @@ def test_a_layer_is_added_to_a_parser_whose_trees_stay_as_they_are(tiny: Encoder
     assert "upos added afterwards" in (tmp_path / "wider" / "README.md").read_text()
     with pytest.raises(SubdpError, match="predicts upos already"):
         wider.with_layers(SOURCE, ["upos"])
+    with pytest.raises(SubdpError, match=r"the dev set has no upos \(name one that has it, or none\)"):
+        trees.with_layers(SOURCE, ["upos"], dev=[untagged_tree(SOURCE[0])], settings=longer)
 
 
 def test_upos_is_predicted_by_default_where_the_treebank_has_it(tiny: Encoder) -> None:
@@ -148,6 +151,32 @@ def test_an_entity_that_the_input_has_stays_and_confidences_are_not_doubled(sour
     assert find_layer("misc:NE").read(twice)[0] == "B-BIRD"
     assert twice.conllu.count("HeadProb=") == 3
     assert "X=1" in twice.conllu
+
+
+def test_a_confidence_is_that_of_the_value_that_is_written(source: Parser) -> None:
+    words = ["the", "dog", "sees"]
+    given = Sentence.of(words, upos=["_", "NEW", "_"], misc=["NE=B-BIRD", "NE=B-NEW", "_"])
+    (parsed,) = source.parse([given], confidence=True)
+    first, second, third = ([*line.split("\t")[9].split("|")] for line in parsed.conllu.split("\n"))
+    (soft,) = source.distributions([words])
+    place = source.inventory["misc:NE"].index("B-BIRD")
+    assert f"NEProb={soft.distributions['misc:NE'][1, place]:.3f}" in first
+    assert not [note for note in second if note.startswith(("NEProb", "NEAlt", "UPOSProb", "UPOSAlt"))]
+    assert {note.partition("=")[0] for note in third} >= {"NEProb", "UPOSProb"}
+
+
+def test_a_feature_is_learnt_and_projected_with_none_as_a_value(tiny: Encoder) -> None:
+    def cased(tree: Sentence) -> Sentence:
+        values = ["Nom" if label == "nsubj" else "none" for label in tree.labels]
+        return tree.with_tree(tree.heads, tree.labels, layers={"feats:Case": values})
+
+    parser = Parser.train(map(cased, SOURCE), encoder=tiny, predict=["feats:Case"], settings=SETTINGS)
+    assert parser.inventory["feats:Case"] == ("Nom", "none")
+    silver = parser.project(Bitext.of([Pair(source.words, target.words) for source, target, _ in toy_pairs(3)]))
+    assert all(pair.distributions["feats:Case"].shape == (len(pair.source) + 1, 2) for pair in silver)
+    (parsed,) = parser.parse([Sentence.of(SOURCE[0].words)])
+    assert {columns[5] for columns in word_columns(parsed)} <= {"Case=Nom", "_"}
+    assert parser.evaluate(list(map(cased, SOURCE))).layers["feats:Case"].accuracy > 80
 
 
 def test_punct_goes_to_punctuation_and_to_nothing_else(source: Parser) -> None:
@@ -245,6 +274,10 @@ def test_layers_are_added_with_no_encoder_but_the_parsers_own(
         app.meta([str(word) for word in call])
     assert failed.value.code == 1
     assert "no layer to add is named" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as failed:
+        app.meta([str(word) for word in [*call, "--predict", "xpos", "--network.lstm", 8]])
+    assert failed.value.code == 1
+    assert "stays as it is (leave out the settings of the network)" in " ".join(capsys.readouterr().err.split())
     with pytest.raises(SystemExit) as done:
         app.meta([str(word) for word in [*call, "--predict", "xpos", "--train.epochs", 1]])
     assert done.value.code in (0, None)
@@ -267,5 +300,5 @@ def test_what_is_written_can_be_read(source: Parser, tmp_path: Path) -> None:
 def test_layers_of_the_encoder_are_not_trained_with_new_layers_alone(source: Parser) -> None:
     settings = replace(SETTINGS, train=replace(SETTINGS.train, encoder_layers=(1,)))
     trees = [tree for tree, _, _ in toy_pairs(3)]
-    with pytest.raises(SubdpError, match="the encoder is not trained with new layers alone"):
+    with pytest.raises(SubdpError, match="with new layers the encoder stays as it is"):
         source.with_layers(trees, ["xpos"], settings=settings)

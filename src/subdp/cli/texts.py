@@ -53,7 +53,7 @@ def parse(
     """
     check_input(file)
     if file == "-" and is_folder(output):
-        raise SubdpError("standard input cannot be parsed to a folder", hint="name a file that resuming can reread")
+        raise SubdpError("standard input cannot be parsed to a folder", hint="name a file, which can be read again")
     from subdp.parser import Parser
 
     runner = find_engine(engine, ray_address, jobs, device)
@@ -101,7 +101,7 @@ def annotate(
     source_language
         Code of a bitext's source language: the source sentence becomes the comment # text_en.
     retag
-        Predict UPOS even for words that already have it.
+        Predict tags even for words that already have them.
     output
         File to write: .html for a page to correct the trees on, which opens in any browser; CoNLL-U otherwise.
     """

@@ -91,6 +91,9 @@ def train(
     layers = None if predict is None else [] if predict == "none" else [name.strip() for name in predict.split(",")]
     if parser is None:
         start: Encoder | Parser = Encoder.load(encoder, device)
+    elif network:
+        hint = "leave out the settings of the network"
+        raise SubdpError("the network of a parser that layers are added to stays as it is", hint=hint)
     elif layers:
         start = Parser.load(parser, encoder=None if encoder == "bundled" else encoder, device=device)
     else:
@@ -214,7 +217,7 @@ def distill(
     Parser.check_folder(output)
     gold = {} if test is None else {"test": read_gold(test)}
     teacher = Parser.load(parser, encoder=encoder, device=device)
-    sentences = [words for file in text for words in read_text(file, format, tokenizer or teacher.tokenizer)]
+    sentences = (one for file in text for one in read_text(file, format, tokenizer or teacher.tokenizer))
     checkpoints = _checkpoints(output, resume)
     small = teacher.distill(sentences, settings=settings, seed=seed, folder=checkpoints)
     for name, trees in gold.items():

@@ -135,7 +135,7 @@ def _fetch(origin: _Origin, treebank: TreebankName, folder: Path) -> FetchedTree
     notes = {
         f"no {', '.join(split for split in SPLITS if split not in found)}": len(found) < len(SPLITS),
         "release unknown": bool(kept) and noted.release is None,
-        f"{', '.join(bare)} without words, which the licence of the text does not allow to distribute": bool(bare),
+        f"{', '.join(bare)} without words, because the licence does not allow the text to be distributed": bool(bare),
         f"no {LICENCE}": not (folder / LICENCE).exists(),
     }
     counts = {split: found[split].sentences for split in SPLITS if split in found}
