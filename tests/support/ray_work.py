@@ -78,7 +78,7 @@ class KillsNode:
         if os.environ.get("SUBDP_TEST_NODE") and not self.mark.exists():
             self.mark.touch()
             os.kill(int(os.environ["RAY_RAYLET_PID"]), signal.SIGKILL)  # the process that is the node
-        _wait(self.mark.exists)
+        _wait(self.mark.exists, 180)
         return self.work(unit)
 
 
