@@ -5,7 +5,8 @@
 
 The first: the bundled encoder, the English parser; both sides encoded, then aligned and projected, by `--jobs 2` and by
 two actors on a Ray that is started on this machine. Steady state is the time between the first unit that is done and
-the last, by the units in between; all else is start-up. Each turn has a cache of its own, the engines take turns, and
+the last, by the units in between; all else is start-up. Ray hands results over in bursts, which flatters it there: the
+whole time is the safer figure. Each turn has a cache of its own, the engines take turns, and
 their bytes are compared.
 
 The second: clean, encode and project with one actor, and the most memory of any process of ours: the command and the

@@ -25,8 +25,11 @@ def confidences(found: Prediction, inventory: Inventory, written: Mapping[str, S
     `HeadProb`, `LabelProb` and, for every layer, `UPOSProb` and the like; rivals in `HeadAlt`, `LabelAlt`, `UPOSAlt`.
     """
     labels = inventory[LABELS.name]
-    layers = [name for name in found.tags if name not in SUBSTRUCTURES]
-    numbers = {name: {value: number for number, value in enumerate(inventory[name])} for name in layers}
+    layers = [
+        (name, find_layer(name).title, {value: number for number, value in enumerate(inventory[name])})
+        for name in found.tags
+        if name not in SUBSTRUCTURES
+    ]
     result = []
     for word, head in enumerate(found.heads, 1):
         arcs = found.arcs[word]
@@ -35,10 +38,10 @@ def confidences(found: Prediction, inventory: Inventory, written: Mapping[str, S
             ("Head", f"{arcs[head]:.3f}", [f"{other}:{arcs[other]:.3f}" for other in heads[:_RIVALS]]),
             ("Label", *_of_values(found.label_probabilities[word - 1], found.labels[word - 1], labels)),
         ]
-        for name in layers:
-            share, value = found.tag_probabilities[name][word - 1], numbers[name].get(written[name][word - 1])
+        for name, title, numbers in layers:
+            share, value = found.tag_probabilities[name][word - 1], numbers.get(written[name][word - 1])
             if value is not None:
-                rows.append((find_layer(name).title, *_of_values(share, value, inventory[name])))
+                rows.append((title, *_of_values(share, value, inventory[name])))
         notes = [f"{title}Prob={probability}" for title, probability, _ in rows]
         notes += [f"{title}Alt={','.join(rivals)}" for title, _, rivals in rows if rivals]
         result.append("|".join(notes))
