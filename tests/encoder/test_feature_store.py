@@ -251,7 +251,11 @@ def test_all_subwords_come_back_as_the_encoder_gave_them(encoder: Encoder, tmp_p
         assert found.owners.tolist() == fresh.owners.tolist()
 
 
-def test_sentences_are_found_by_their_keys_whatever_bytes_those_hold(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [1000, 7])
+def test_sentences_are_found_by_their_keys_whatever_bytes_those_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr("subdp.encoder.shards._SORTED_AT_ONCE", at_once)
     draw = random.Random(1)
     keys = list({bytes(draw.choices((0, 0, 0, 1, 255), k=16)) for _ in range(300)})
     rows = [Row(key, np.uint16(number).tobytes(), b"") for number, key in enumerate(keys[:200])]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from subdp.support.errors import SubdpError
-from subdp.support.on_disk import Lines, Seen
+from subdp.support.on_disk import Lines, Seen, map_columns
 
 ITEMS = st.lists(st.lists(st.text(st.characters(codec=None), max_size=5), max_size=4), max_size=12)
 
@@ -55,6 +55,14 @@ def test_a_full_disk_is_told_with_the_folder(monkeypatch: pytest.MonkeyPatch) ->
         with pytest.raises(OSError, match="No space left") as caught:
             stored([["a"]])
     assert caught.value.filename == tempfile.gettempdir()
+
+
+@given(st.lists(st.tuples(st.binary(max_size=3), st.binary(max_size=3)), max_size=5))
+def test_columns_are_their_parts_one_after_the_other(parts: list[tuple[bytes, bytes]]) -> None:
+    assert [bytes(column) for column in map_columns(parts, 2)] == [
+        b"".join(part[0] for part in parts),
+        b"".join(part[1] for part in parts),
+    ]
 
 
 @given(st.lists(st.binary(max_size=3), max_size=50))

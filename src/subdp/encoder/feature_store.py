@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SHARD_BYTES = 64 << 20
+_SHARD_WORDS = 100_000  # Of a small encoder: its words take more memory than their vectors.
 _LOOKED_UP = 4096  # Sentences looked up at once.
 _STALE_SECONDS = 3600  # A shard is written in a moment: a temporary file this old was left by an interrupted run.
 _ABOUT = "store.json"
@@ -88,7 +89,7 @@ class FeatureStore:
         if not missing:
             return 0
         self._prepare_folder()
-        most = _SHARD_BYTES // (4 * len(self.layers) * self.encoder.hidden)  # with two vectors for every word
+        most = min(_SHARD_WORDS, _SHARD_BYTES // (4 * len(self.layers) * self.encoder.hidden))  # two vectors a word
         with progress("encoding", sum(map(len, missing)), "words") as advance:
             for words in engine.map(self.write_unit, chunks(missing, most)):
                 advance(words)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from subdp.encoder.encoder import Encoded
 from subdp.support.files import map_file
+from subdp.support.on_disk import map_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 KEY = np.dtype("S16")
 Keys = NDArray[np.bytes_]
 _ROWS = 1 << 32  # A place is a shard's number times this, plus the row.
+_SORTED_AT_ONCE = 1 << 18  # Keys, of some 100 bytes each while they are sorted.
 _LARGEST = float(np.finfo(np.float16).max)
 
 
@@ -101,7 +103,7 @@ class Shard:
 
 
 class Shards:
-    """All shards of a store, and where each sentence is: in sorted arrays, smaller than objects by several times.
+    """All shards of a store, and where each sentence is: sorted keys and their places, in files that are mapped.
 
     The index is replaced as a whole, so that a thread may read while another adds.
     """
@@ -129,9 +131,9 @@ class Shards:
     def _build(self) -> None:
         """Index all shards that are not damaged. *Shape:* keys, sorted, and places, both [sentences]."""
         kept = [(number, shard.keys) for number, shard in enumerate(self._shards) if number not in self._damaged]
-        keys, first = np.unique(np.concatenate([np.zeros(0, KEY), *(keys for _, keys in kept)]), return_index=True)
-        places = [number * _ROWS + np.arange(len(keys)) for number, keys in kept]
-        self._index = (keys, np.concatenate([np.zeros(0, np.int64), *places])[first])
+        parts = 1 + sum(len(keys) for _, keys in kept) // _SORTED_AT_ONCE
+        keys, places = map_columns((_sorted(kept, part, parts) for part in range(parts)), 2)
+        self._index = np.frombuffer(keys, KEY), np.frombuffer(places, np.int64)
 
     def find(self, keys: Keys) -> NDArray[np.int64]:
         """The places of sentences, −1 for one that is missing."""
@@ -170,6 +172,18 @@ class Shards:
         if (places < 0).any():
             raise KeyError("a sentence is not in the store: add() it first")
         return [self._shards[place // _ROWS].row(place % _ROWS) for place in places.tolist()]
+
+
+def _sorted(shards: Sequence[tuple[int, Keys]], part: int, parts: int) -> tuple[Keys, NDArray[np.int64]]:
+    """One of so many parts of all keys, cut by their first bytes: sorted, and the place at which each is first."""
+    found, places = [np.zeros(0, KEY)], [np.zeros(0, np.int64)]
+    for number, keys in shards:
+        begin = keys.view(">u2")[:: KEY.itemsize // 2].astype(np.int64)
+        rows = np.flatnonzero(begin * parts >> 16 == part)
+        found.append(keys[rows])
+        places.append(number * _ROWS + rows)
+    known, first = np.unique(np.concatenate(found), return_index=True)
+    return known, np.concatenate(places)[first]
 
 
 def pack(rows: Iterable[Row]) -> pa.RecordBatch:

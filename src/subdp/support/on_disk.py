@@ -1,4 +1,4 @@
-"""A sequence and a set on disk, for a bitext that is larger than memory: what is kept in memory is 8 bytes an item.
+"""A sequence, a set and columns on disk, for a bitext that is larger than memory: at most 8 bytes an item are in it.
 
 Their files are temporary, nameless, and gone with the object; `TMPDIR` says where they are. Standard library only.
 """
@@ -11,7 +11,7 @@ import sqlite3
 import tempfile
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
 from itertools import accumulate
 from mmap import ACCESS_READ, mmap
@@ -74,6 +74,21 @@ class Lines(Sequence[_Item]):
 
     def __reduce__(self) -> Any:
         return tuple, (list(self),)  # Another process cannot see the file.
+
+
+def map_columns(parts: Iterable[Sequence[Any]], columns: int) -> list[Any]:
+    """For each column, the buffers of all parts one after the other, as one buffer that is a mapped file."""
+    with _naming_the_full_disk(), ExitStack() as stack:
+        files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(columns)]
+        for part in parts:
+            for file, values in zip(files, part, strict=True):
+                file.write(values)
+        return [_map(file) for file in files]
+
+
+def _map(file: IO[bytes]) -> Any:
+    file.flush()
+    return mmap(file.fileno(), 0, access=ACCESS_READ) if file.tell() else b""
 
 
 class Seen:
