@@ -130,10 +130,3 @@ def test_the_command_writes_a_file_or_nothing(
     assert run(*call, tmp_path / "out.conllu") == 1
     assert capsys.readouterr().err == "subdp: out.conllu: No space left on device\n"
     assert (tmp_path / "out.conllu").read_bytes() == before
-
-
-def test_drafts_are_not_written_to_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "text.txt").write_text("Nobody slept.")
-    assert run("annotate", tmp_path / "text.txt", "-o", f"{tmp_path}/drafts/") == 1
-    assert "drafts/: drafts are written to one file (name a file; for numbered files" in capsys.readouterr().err
-    assert not (tmp_path / "drafts").exists()

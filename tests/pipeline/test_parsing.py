@@ -40,11 +40,11 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "text.conllu"
 
 
-@pytest.mark.parametrize("scheme", ["", "file://"])
+@pytest.mark.parametrize(("verb", "scheme"), [("parse", ""), ("parse", "file://"), ("annotate", "")])
 def test_the_files_of_a_folder_are_the_whole_and_only_those_missing_are_made_again(
-    scheme: str, parser: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    verb: str, scheme: str, parser: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call = ["parse", text, "--parser", parser, "-o"]
+    call = [verb, text, "--parser", parser, "-o"]
     assert run(*call, tmp_path / "one.conllu") == 0
     assert run(*call, f"{scheme}{tmp_path}/shards/") == 0
     assert "100 sentences parsed now" in capsys.readouterr().err
@@ -57,7 +57,7 @@ def test_the_files_of_a_folder_are_the_whole_and_only_those_missing_are_made_aga
     assert run(*call, f"{scheme}{tmp_path}/shards/") == 0
     assert b"".join(file.read_bytes() for file in files) == whole
     assert files[0].stat().st_mtime_ns == kept
-    assert run(*call, f"{scheme}{tmp_path}/shards/", "--confidence") == 1
+    assert run(*call, f"{scheme}{tmp_path}/shards/", "--retag") == 1
     assert "holds the result of another text, parser or set of options" in capsys.readouterr().err
 
 
@@ -70,6 +70,25 @@ def test_files_of_another_size_are_not_resumed(
     monkeypatch.setattr("subdp.pipeline.parsing.chunk_words", lambda _: 320)
     assert run(*call) == 1
     assert "holds the result of another text, parser or set of options" in capsys.readouterr().err
+
+
+def test_drafts_and_trees_of_one_text_are_not_taken_for_each_other(
+    parser: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [text, "--parser", parser, "-o", f"{tmp_path}/shards/"]
+    assert run("parse", "--confidence", *options) == 0
+    assert run("annotate", *options) == 1
+    assert "holds the result of another text, parser or set of options" in capsys.readouterr().err
+
+
+def test_numbered_files_are_in_the_order_of_the_text(
+    parser: Path, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("annotate", text, "--parser", parser, "--order", "doubt", "-o", f"{tmp_path}/drafts/") == 1
+    assert (
+        "numbered files cannot be in the order of doubt (name a file, or leave out --order" in capsys.readouterr().err
+    )
+    assert not (tmp_path / "drafts").exists()
 
 
 def test_hidden_files_do_not_make_a_folder_somebody_elses(tmp_path: Path) -> None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from subdp.cli.app import Address, Flag, Input, Output, say
+from subdp.cli.app import Address, Flag, Input, say
 from subdp.cli.engines import EngineName, Jobs, RayAddress, find_engine
 from subdp.cli.flags import Device, MovedEncoder, ParserName, TextTokenizer
 from subdp.corpus.draft import TextFormat, read_sentences
-from subdp.corpus.treebank import write_conllu
+from subdp.corpus.treebank import Sentence, write_conllu
 from subdp.drawing.page import render_page
-from subdp.pipeline.annotate import AnnotateFormat, Order
+from subdp.pipeline.annotate import AnnotateFormat, Order, read_drafts, with_doubt
 from subdp.pipeline.annotate import annotate as drafts
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import check_input, file_hash, open_text_output
 from subdp.support.shard_folder import is_folder
+
+if TYPE_CHECKING:
+    from subdp.parser import Parser
 
 
 def parse(
@@ -52,8 +55,7 @@ def parse(
         result is in numbered files, and if interrupted, the same command resumes.
     """
     check_input(file)
-    if file == "-" and is_folder(output):
-        raise SubdpError("standard input cannot be parsed to a folder", hint="name a file, which can be read again")
+    _check_folder(file, output)
     from subdp.parser import Parser
 
     runner = find_engine(engine, ray_address, jobs, device)
@@ -63,12 +65,8 @@ def parse(
     if not is_folder(output):
         write_conllu(model.parse(read_sentences(*reading), **options), output)
         return
-    from subdp.pipeline.parsing import parse_to_folder
-
     made_from = {"text": file_hash(file), "format": format, "tokenizer": reading[2]}
-    sentences = chain.from_iterable(read_sentences(*each) for each in [reading])  # opened when it is needed
-    parsed = parse_to_folder(model, sentences, output, made_from, **options)
-    say(f"{counted(parsed, 'sentence')} parsed now, in {output}")
+    _to_folder(model, lambda: read_sentences(*reading), output, made_from, options)
 
 
 def annotate(
@@ -85,7 +83,7 @@ def annotate(
     engine: EngineName = "local",
     ray_address: RayAddress = None,
     device: Device = None,
-    output: Output = "-",
+    output: Address = "-",
 ) -> None:
     """Draft trees for an annotator to correct: on a page, or as CoNLL-U with probabilities and rivals in MISC.
 
@@ -103,29 +101,45 @@ def annotate(
     retag
         Predict tags even for words that already have them.
     output
-        File to write: .html for a page to correct the trees on, which opens in any browser; CoNLL-U otherwise.
+        File to write: .html for a page to correct the trees on, which opens in any browser; CoNLL-U otherwise, or a
+        folder of numbered files, as for parse.
     """
     check_input(file)
-    if is_folder(output):
-        hint = "name a file; for numbered files with probabilities, `subdp parse --confidence -o FOLDER/`"
-        raise SubdpError("drafts are written to one file", where=output, hint=hint)
+    _check_folder(file, output)
+    if is_folder(output) and order != "document":
+        hint = "name a file, or leave out --order; each sentence has its doubt as a comment"
+        raise SubdpError(f"numbered files cannot be in the order of {order}", where=output, hint=hint)
     from subdp.parser import Parser
 
     runner = find_engine(engine, ray_address, jobs, device)
     model = Parser.load(parser, encoder=encoder, device=device)
-    sentences = drafts(
-        file,
-        model,
-        format=format,
-        tokenizer=tokenizer,
-        order=order,
-        source_language=source_language,
-        retag=retag,
-        engine=runner,
-    )
+    reading: Any = {"format": format, "tokenizer": tokenizer or model.tokenizer, "source_language": source_language}
+    options: Any = {"retag": retag, "engine": runner}
+    if is_folder(output):
+        options |= {"confidence": True, "finish": with_doubt}
+        made_from = {"drafts of": file_hash(file), **reading}
+        _to_folder(model, lambda: read_drafts(file, model, **reading), output, made_from, options)
+        return
+    sentences = drafts(file, model, order=order, **reading, **options)
     if output.endswith(".html"):
         with open_text_output(output) as write:
             write(render_page((sentence.conllu for sentence in sentences), title=Path(output).name, edit=True))
         say(f"drafts in {output}: open it in a browser")
     else:
         write_conllu(sentences, output)
+
+
+def _check_folder(file: str, output: str) -> None:
+    if file == "-" and is_folder(output):
+        raise SubdpError("standard input cannot be parsed to a folder", hint="name a file, which can be read again")
+
+
+def _to_folder(
+    model: Parser, read: Callable[[], Iterator[Sentence]], output: str, made_from: dict[str, Any], options: Any
+) -> None:
+    """Parse what `read` gives to numbered files; it is read when the folder is known to be the right one."""
+    from subdp.pipeline.parsing import parse_to_folder
+
+    sentences = (sentence for each in [read] for sentence in each())
+    parsed = parse_to_folder(model, sentences, output, made_from, **options)
+    say(f"{counted(parsed, 'sentence')} parsed now, in {output}")

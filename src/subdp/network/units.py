@@ -6,7 +6,7 @@ result depends on that unit alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -89,13 +89,15 @@ class SentencesUnit:
 
 @dataclass(frozen=True, slots=True)
 class ParseToFile:
-    """Parses the sentences of a file and writes it."""
+    """Parses the sentences of a file and writes it, each as `finish` makes it."""
 
     parse: ParseUnit
     folder: ShardFolder
+    finish: Callable[[Sentence], Sentence] | None = None
 
     def __call__(self, unit: SentencesUnit) -> int:
         trees = self.parse(unit.sentences)
+        trees = trees if self.finish is None else list(map(self.finish, trees))
         self.folder.write(unit.name, "".join(f"{tree.conllu}\n\n" for tree in trees).encode())
         return len(trees)
 

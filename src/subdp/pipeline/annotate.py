@@ -49,18 +49,34 @@ def annotate(
     Text is cut into words by `tokenizer`, by default the parser's own. The translation in a bitext of another
     `source_language` becomes a comment `# text_fr = …`, as UD has it.
     """
-    keys = _confidence_keys(parser.layers)
-    read = read_text(source, format, tokenizer or parser.tokenizer, source_language)
-    sentences = (_complete(sentence, number, keys) for number, sentence in enumerate(read, 1))
+    sentences = read_drafts(source, parser, format, tokenizer, source_language)
 
     def parsed() -> Iterator[Sentence]:
         with progress("annotating", None, "sentences") as advance:
             drafts = parser.parse(sentences, confidence=True, retag=retag, engine=engine or LocalEngine())
             for sentence in drafts:
-                yield _with_comment(sentence, f"# doubt = {doubt(sentence):.3f}")
+                yield with_doubt(sentence)
                 advance(1)
 
     return parsed() if order == "document" else iter(sorted(parsed(), key=doubt, reverse=True))
+
+
+def read_drafts(
+    source: str,
+    parser: Parser,
+    format: AnnotateFormat | None = None,
+    tokenizer: str | None = None,
+    source_language: str = "en",
+) -> Iterator[Sentence]:
+    """The sentences of a file, complete but for what the parser adds."""
+    keys = _confidence_keys(parser.layers)
+    read = read_text(source, format, tokenizer or parser.tokenizer, source_language)
+    return (_complete(sentence, number, keys) for number, sentence in enumerate(read, 1))
+
+
+def with_doubt(sentence: Sentence) -> Sentence:
+    """A parsed sentence with its doubt as a comment."""
+    return _with_comment(sentence, f"# doubt = {doubt(sentence):.3f}")
 
 
 def doubt(sentence: Sentence) -> float:

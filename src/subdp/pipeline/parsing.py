@@ -1,11 +1,11 @@
-"""`subdp parse` to a folder: CoNLL-U in numbered files, each a unit of work that whoever parses it writes.
+"""`subdp parse` and `annotate` to a folder: CoNLL-U in numbered files, each written by whoever parses it.
 
 Imports torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from subdp.corpus.treebank import Sentence
@@ -27,13 +27,14 @@ def parse_to_folder(
     *,
     confidence: bool = False,
     retag: bool = False,
+    finish: Callable[[Sentence], Sentence] | None = None,
 ) -> int:
     """Parse to a folder on disk, or at `s3://` or `gs://`; returns how many sentences were parsed now.
 
-    An interrupted call resumes; `made_from` says which sentences these are.
+    An interrupted call resumes; `made_from` says which sentences these are, and what `finish` makes of each tree.
     """
     parse = ParseUnit(parser.network, parser.vectors.fresh, parser.inventory, confidence, retag)
-    work, count = ParseToFile(parse, ShardFolder(folder)), 0
+    work, count = ParseToFile(parse, ShardFolder(folder), finish), 0
     words = chunk_words(parser.network.device)  # of a file
     options = {"parser": parser.fingerprint, "confidence": confidence, "retag": retag, "words": words}
     done = work.folder.begin({**options, **made_from})
