@@ -159,3 +159,7 @@ def test_the_command_reads_text_conllu_and_bitext_and_scores_both(
     assert len(list(read_conllu(tmp_path / "drafts.conllu"))) == 30
     assert call("distill", tmp_path / "big", "--text", tmp_path / "none.txt", "-o", tmp_path / "other") == 1
     assert "none.txt" in capsys.readouterr().err
+    (tmp_path / "bad.conllu").write_text("1\tword\n\n")
+    assert call("distill", tmp_path / "big", "--text", tmp_path / "bad.conllu", "-o", tmp_path / "other") == 1
+    assert "bad.conllu:1:" in capsys.readouterr().err
+    assert not (tmp_path / "other.training").exists()

@@ -217,7 +217,7 @@ def distill(
     Parser.check_folder(output)
     gold = {} if test is None else {"test": read_gold(test)}
     teacher = Parser.load(parser, encoder=encoder, device=device)
-    sentences = (one for file in text for one in read_text(file, format, tokenizer or teacher.tokenizer))
+    sentences = [one.words for file in text for one in read_text(file, format, tokenizer or teacher.tokenizer)]
     checkpoints = _checkpoints(output, resume)
     small = teacher.distill(sentences, settings=settings, seed=seed, folder=checkpoints)
     for name, trees in gold.items():
