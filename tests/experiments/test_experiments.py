@@ -58,6 +58,14 @@ def test_a_seed_or_language_named_twice_counts_once(options: ExperimentOptions) 
     )
 
 
+def test_rows_are_chosen_by_name_and_an_unknown_one_is_told_with_those_there_are(options: ExperimentOptions) -> None:
+    chosen = replace(options, systems=("SubDP es",))
+    cells = toy_grid("multisource", chosen, "de", "es").cells()
+    assert [(cell.language, cell.system.name) for cell in cells] == [("de", "SubDP es")]
+    with pytest.raises(SubdpError, match="the experiment ablation has no row 'SubDP es'"):
+        toy_grid("ablation", chosen, "de")
+
+
 def test_the_losses_differ_from_the_default_in_one_setting_each(options: ExperimentOptions) -> None:
     systems = toy_grid("losses", options, "de").systems("de")[1:]
     default = systems[0].losses

@@ -23,6 +23,7 @@ def experiment(
     output: Output,
     languages: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     seeds: Annotated[list[int] | None, Parameter(consume_multiple=True, negative="")] = None,
+    systems: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     encoder: str | None = None,
     losses: LossesFlag = "default",
     config: str | None = None,
@@ -52,6 +53,8 @@ def experiment(
         section [languages.xx] of that file describes any other.
     seeds
         Random seeds, such as --seeds 1 2 3; by default those of the configuration file, or 1.
+    systems
+        Rows of the table to compute, such as --systems DT SubDP; by default all.
     encoder
         Train source parsers with this encoder, instead of using the parser that comes with subdp.
     config
@@ -65,7 +68,14 @@ def experiment(
     from subdp.experiments.cells import run_grid
     from subdp.experiments.tables import markdown, write_report
 
-    given = {"languages": languages, "seeds": seeds, "encoder": encoder, "tatoeba": tatoeba, "jobs": jobs}
+    given = {
+        "languages": languages,
+        "seeds": seeds,
+        "systems": systems,
+        "encoder": encoder,
+        "tatoeba": tatoeba,
+        "jobs": jobs,
+    }
     options = ExperimentOptions.resolve(config, {name: value for name, value in given.items() if value is not None})
     changes = {"adapt": adapt or {}, "tune": tune or {}, "losses": loss or {}}
     settings = Settings.resolve(options.preset, losses, config, changes)

@@ -41,6 +41,8 @@ class ExperimentOptions:
     """Target languages: the paper's, and others that sections `[languages.xx]` describe."""
     seeds: tuple[Seed, ...] = (1,)
     """Random seeds: a parser is trained with each."""
+    systems: tuple[str, ...] = ()
+    """Rows of the table that are wanted, by name; without any, all."""
     preset: PresetName = "small"
     """Network sizes and training lengths."""
     encoder: str | None = None
@@ -165,6 +167,10 @@ class Grid:
     def __post_init__(self) -> None:
         if self.name not in get_args(ExperimentName):
             raise SubdpError(f"there is no experiment {self.name!r}", hint=", ".join(get_args(ExperimentName)))
+        known = dict.fromkeys(system.name for language in self.options.languages for system in self.systems(language))
+        if unknown := [name for name in self.options.systems if name not in known]:
+            hint = ", ".join(map(repr, known))
+            raise SubdpError(f"the experiment {self.name} has no row {unknown[0]!r}", hint=hint)
 
     @property
     def splits(self) -> tuple[Split, ...]:
@@ -181,6 +187,7 @@ class Grid:
             for language in dict.fromkeys(self.options.languages)
             for system in self.systems(language)
             if seed == self.options.seeds[0] or system.method not in self._once
+            if not self.options.systems or system.name in self.options.systems
         ]
 
     @property
