@@ -270,6 +270,19 @@ def test_sentences_are_found_by_their_keys_whatever_bytes_those_hold(
     assert (shards.find(np.array(keys[200:], KEY)) == -1).all()
 
 
+def test_shards_that_could_not_be_indexed_are_still_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_shard(pack([Row(b"k" * 16, np.uint16(1).tobytes(), b"")]), tmp_path / "0.arrow")
+    shard, shards = Shard.read(tmp_path / "0.arrow", 0), Shards()
+    assert shard is not None
+    with monkeypatch.context() as patch:
+        patch.setattr("subdp.encoder.shards.map_columns", lambda *_: (_ for _ in ()).throw(OSError("full")))
+        with pytest.raises(OSError, match="full"):
+            shards.add([shard])
+    assert not shards.files
+    shards.add([shard])
+    assert len(shards) == 1
+
+
 def test_a_damaged_shard_does_not_hide_a_sound_copy(tmp_path: Path) -> None:
     rows = [Row(bytes([number]) * 16, np.uint16(1).tobytes(), bytes(2000)) for number in range(5)]
     files = [tmp_path / "0.arrow", tmp_path / "1.arrow"]

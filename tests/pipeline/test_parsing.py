@@ -57,7 +57,7 @@ def test_the_files_of_a_folder_are_the_whole_and_only_those_missing_are_made_aga
     assert run(*call, f"{scheme}{tmp_path}/shards/") == 0
     assert b"".join(file.read_bytes() for file in files) == whole
     assert files[0].stat().st_mtime_ns == kept
-    assert run(*call, f"{scheme}{tmp_path}/shards/", "--retag") == 1
+    assert run(*call, f"{scheme}{tmp_path}/shards/", *(["--retag"] if verb == "annotate" else ["--confidence"])) == 1
     assert "holds the result of another text, parser or set of options" in capsys.readouterr().err
 
 
@@ -79,6 +79,25 @@ def test_drafts_and_trees_of_one_text_are_not_taken_for_each_other(
     assert run("parse", "--confidence", *options) == 0
     assert run("annotate", *options) == 1
     assert "holds the result of another text, parser or set of options" in capsys.readouterr().err
+
+
+def test_one_text_read_in_two_ways_is_not_the_same(
+    parser: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("pairs.txt", "pairs.tsv"):
+        (tmp_path / name).write_text("Nobody slept .\tNiemand schlief .\n")
+    to = ["--parser", parser, "-o", f"{tmp_path}/drafts/"]
+    assert run("annotate", tmp_path / "pairs.txt", *to) == 0
+    assert run("annotate", tmp_path / "pairs.tsv", *to) == 1
+    assert "holds the result of another text, parser or set of options" in capsys.readouterr().err
+    assert run("annotate", tmp_path / "pairs.txt", "--format", "text", *to) == 0
+
+
+@pytest.mark.parametrize(("name", "content"), [("pairs.tsv", "a\tb\n"), ("empty.txt", ""), ("bad.conllu", "1\tx\n\n")])
+def test_what_cannot_be_read_leaves_no_folder(parser: Path, tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    assert run("parse", tmp_path / name, "--parser", parser, "-o", f"{tmp_path}/trees/") == 1
+    assert not (tmp_path / "trees").exists()
 
 
 def test_numbered_files_are_in_the_order_of_the_text(

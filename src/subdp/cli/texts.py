@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from subdp.cli.app import Address, Flag, Input, say
 from subdp.cli.engines import EngineName, Jobs, RayAddress, find_engine
 from subdp.cli.flags import Device, MovedEncoder, ParserName, TextTokenizer
-from subdp.corpus.draft import TextFormat, read_sentences
+from subdp.corpus.draft import AnyFormat, TextFormat, format_of, read_sentences
+from subdp.corpus.tokenizers import peeked
 from subdp.corpus.treebank import Sentence, write_conllu
 from subdp.drawing.page import render_page
-from subdp.pipeline.annotate import AnnotateFormat, Order, read_drafts, with_doubt
+from subdp.pipeline.annotate import Order, read_drafts, with_doubt
 from subdp.pipeline.annotate import annotate as drafts
 from subdp.support.errors import SubdpError, counted
 from subdp.support.files import check_input, file_hash, open_text_output
@@ -65,15 +66,15 @@ def parse(
     if not is_folder(output):
         write_conllu(model.parse(read_sentences(*reading), **options), output)
         return
-    made_from = {"text": file_hash(file), "format": format, "tokenizer": reading[2]}
-    _to_folder(model, lambda: read_sentences(*reading), output, made_from, options)
+    made_from = {"text": file_hash(file), "format": format_of(file, format), "tokenizer": reading[2]}
+    _to_folder(model, read_sentences(*reading), output, made_from, options)
 
 
 def annotate(
     file: Input,
     *,
     parser: ParserName = "en",
-    format: AnnotateFormat | None = None,
+    format: AnyFormat | None = None,
     tokenizer: TextTokenizer = None,
     order: Order = "document",
     source_language: str = "en",
@@ -113,12 +114,16 @@ def annotate(
 
     runner = find_engine(engine, ray_address, jobs, device)
     model = Parser.load(parser, encoder=encoder, device=device)
-    reading: Any = {"format": format, "tokenizer": tokenizer or model.tokenizer, "source_language": source_language}
+    reading: Any = {
+        "format": format_of(file, format),
+        "tokenizer": tokenizer or model.tokenizer,
+        "source_language": source_language,
+    }
     options: Any = {"retag": retag, "engine": runner}
     if is_folder(output):
         options |= {"confidence": True, "finish": with_doubt}
         made_from = {"drafts of": file_hash(file), **reading}
-        _to_folder(model, lambda: read_drafts(file, model, **reading), output, made_from, options)
+        _to_folder(model, read_drafts(file, model, **reading), output, made_from, options)
         return
     sentences = drafts(file, model, order=order, **reading, **options)
     if output.endswith(".html"):
@@ -135,11 +140,11 @@ def _check_folder(file: str, output: str) -> None:
 
 
 def _to_folder(
-    model: Parser, read: Callable[[], Iterator[Sentence]], output: str, made_from: dict[str, Any], options: Any
+    model: Parser, sentences: Iterator[Sentence], output: str, made_from: dict[str, Any], options: Any
 ) -> None:
-    """Parse what `read` gives to numbered files; it is read when the folder is known to be the right one."""
+    """Parse sentences to numbered files. The first are read before, so that what is no text leaves no folder."""
     from subdp.pipeline.parsing import parse_to_folder
 
-    sentences = (sentence for each in [read] for sentence in each())
-    parsed = parse_to_folder(model, sentences, output, made_from, **options)
+    _, read = peeked(sentences)
+    parsed = parse_to_folder(model, read, output, made_from, **options)
     say(f"{counted(parsed, 'sentence')} parsed now, in {output}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +30,9 @@ from subdp.cli.flags import (
     TuneChanges,
 )
 from subdp.corpus.corrected import read_gold, read_trees
+from subdp.corpus.draft import AnyFormat
 from subdp.corpus.treebank import Sentence, read_conllu
-from subdp.pipeline.annotate import AnnotateFormat, read_text
+from subdp.pipeline.annotate import read_text
 from subdp.support.errors import SubdpError
 from subdp.support.files import check_input, open_text_output
 from subdp.support.settings import Settings
@@ -98,21 +101,21 @@ def train(
         start = Parser.load(parser, encoder=None if encoder == "bundled" else encoder, device=device)
     else:
         raise SubdpError("no layer to add is named", hint="name some with --predict, such as upos or misc:NE")
-    checkpoints = _checkpoints(output, resume)
     gold = {name: read_gold(path) for name, path in (("dev", dev), ("test", test)) if path is not None}
     about = {"title": title or f"A parser trained on {Path(treebank).name}", "treebank": Path(treebank).name}
     if licence is not None:
         about["licence"] = licence
     trees = read_conllu(treebank)
-    options: Any = {"dev": gold.get("dev", ()), "settings": settings, "seed": seed, "folder": checkpoints}
-    if isinstance(start, Parser):
-        wider = start.with_layers(trees, layers or [], **options)
-        named = {name: value for name, value in (("title", title), ("licence", licence)) if value is not None}
-        settings = replace(settings, network=wider.config)
-        _finish(replace(wider, about={**wider.about, **named}), output, checkpoints, settings, gold, half=half)
-        return
-    trained = Parser.train(trees, encoder=start, predict=layers, about=about, **options)
-    _finish(trained, output, checkpoints, settings, gold, half=half)
+    with _checkpoints(output, resume) as checkpoints:
+        options: Any = {"dev": gold.get("dev", ()), "settings": settings, "seed": seed, "folder": checkpoints}
+        if isinstance(start, Parser):
+            wider = start.with_layers(trees, layers or [], **options)
+            named = {name: value for name, value in (("title", title), ("licence", licence)) if value is not None}
+            trained = replace(wider, about={**wider.about, **named})
+            settings = replace(settings, network=wider.config)
+        else:
+            trained = Parser.train(trees, encoder=start, predict=layers, about=about, **options)
+        _finish(trained, output, checkpoints, settings, gold, half=half)
 
 
 def adapt(
@@ -157,14 +160,14 @@ def adapt(
     store = None if silver is None else SilverStore(Path(silver)).check()
     gold = read_trees(trees or [])
     source = Parser.load(parser, encoder=encoder, device=device)
-    checkpoints = _checkpoints(output, resume)
-    if store is None:
-        target = source.adapt_to_trees(gold, settings=settings, seed=seed, folder=checkpoints)
-    else:
-        target = source.adapt(store, trees=gold, settings=settings, seed=seed, folder=checkpoints)
-    for note in new_values(source.inventory, target.inventory):
-        say(note)
-    _finish(target, output, checkpoints, settings, {})
+    with _checkpoints(output, resume) as checkpoints:
+        if store is None:
+            target = source.adapt_to_trees(gold, settings=settings, seed=seed, folder=checkpoints)
+        else:
+            target = source.adapt(store, trees=gold, settings=settings, seed=seed, folder=checkpoints)
+        for note in new_values(source.inventory, target.inventory):
+            say(note)
+        _finish(target, output, checkpoints, settings, {})
 
 
 def distill(
@@ -172,7 +175,7 @@ def distill(
     *,
     text: Files,
     output: Output,
-    format: AnnotateFormat | None = None,
+    format: AnyFormat | None = None,
     tokenizer: TextTokenizer = None,
     test: str | None = None,
     config: str | None = None,
@@ -217,16 +220,20 @@ def distill(
     Parser.check_folder(output)
     gold = {} if test is None else {"test": read_gold(test)}
     teacher = Parser.load(parser, encoder=encoder, device=device)
-    sentences = [one.words for file in text for one in read_text(file, format, tokenizer or teacher.tokenizer)]
-    checkpoints = _checkpoints(output, resume)
-    small = teacher.distill(sentences, settings=settings, seed=seed, folder=checkpoints)
-    for name, trees in gold.items():
-        give(f"{name}, {parser}: {teacher.evaluate(trees)}")
-    _finish(small, output, checkpoints, settings, gold, half=half)
+    sentences = (one for file in text for one in read_text(file, format, tokenizer or teacher.tokenizer))
+    with _checkpoints(output, resume) as checkpoints:
+        small = teacher.distill(sentences, settings=settings, seed=seed, folder=checkpoints)
+        for name, trees in gold.items():
+            give(f"{name}, {parser}: {teacher.evaluate(trees)}")
+        _finish(small, output, checkpoints, settings, gold, half=half)
 
 
-def _checkpoints(output: str, resume: bool) -> Path:
-    """Where a training keeps its checkpoints; what is there already is used only when asked to resume."""
+@contextmanager
+def _checkpoints(output: str, resume: bool) -> Iterator[Path]:
+    """Where a training keeps its checkpoints; what is there already is used only when asked to resume.
+
+    A folder that is empty in the end is removed.
+    """
     folder = Path(f"{output.rstrip('/')}.training")
     if folder.is_dir() and any(folder.iterdir()) and not resume:
         hint = "resume it with --resume, or remove the folder to start over"
@@ -235,7 +242,11 @@ def _checkpoints(output: str, resume: bool) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SubdpError(f"cannot be written: {error.strerror}", where=str(folder)) from None
-    return folder
+    try:
+        yield folder
+    finally:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def _finish(
@@ -263,6 +274,4 @@ def _finish(
     for name in (CHECKPOINT, METRICS):  # and nothing else that may be there
         (checkpoints / name).unlink(missing_ok=True)
     shutil.rmtree(checkpoints / TREES, ignore_errors=True)
-    if not any(checkpoints.iterdir()):
-        checkpoints.rmdir()
     say(f"parser in {output}")

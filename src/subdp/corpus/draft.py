@@ -18,6 +18,7 @@ from subdp.support.errors import SubdpError
 from subdp.support.files import Source, name_of, read_lines
 
 TextFormat = Literal["text", "words", "conllu"]
+AnyFormat = Literal[TextFormat, "bitext"]
 
 Texts: TypeAlias = str | Sentence | Iterable[str | Sentence | Sequence[str]]
 """What a parser takes: raw text, a sentence, or several of them; a sentence may also be a list of its words."""
@@ -31,13 +32,20 @@ def read_sentences(
     By default a file that ends in `.conllu` (or `.conllu.gz`) is CoNLL-U and anything else is text; but not `.tsv`,
     whose lines are a sentence and its translation.
     """
-    name = name_of(source).removesuffix(".gz")
-    if format is None and name.endswith(".tsv"):
+    found = format_of(source, format)
+    if found == "bitext":
         hint = "`subdp annotate` parses the second column; --format text reads each line as one text"
         raise SubdpError("a .tsv file holds pairs of sentences, not text", where=name_of(source), hint=hint)
-    if format == "conllu" or (format is None and name.endswith(".conllu")):
+    if found == "conllu":
         return read_conllu(source, any_roots=True)
-    return _from_lines(source, split=format != "words", tokenizer=tokenizer)
+    return _from_lines(source, split=found != "words", tokenizer=tokenizer)
+
+
+def format_of(source: Source, format: AnyFormat | None = None) -> AnyFormat:
+    """The format given, or the one that a file's name tells."""
+    name = name_of(source).removesuffix(".gz")
+    told: AnyFormat = "bitext" if name.endswith(".tsv") else "conllu" if name.endswith(".conllu") else "text"
+    return format or told
 
 
 def as_sentences(given: Texts, tokenizer: str | Tokenizer = AUTO) -> Iterator[Sentence]:

@@ -5,9 +5,9 @@
     batch = store.batch(sentences[:250])    # one big copy out of memory-mapped files
 
 A store belongs to one encoder (by its fingerprint) and one choice of layers. It is a folder of shards: Arrow IPC files
-of about 64 MB, each written under a temporary name, renamed when complete and never changed afterwards. So any number
-of processes may read and write at once; at worst two of them encode the same sentence. Imports torch; `Parser` and the
-similarity aligner use it.
+of about 64 MB or 100,000 words at most, each written under a temporary name, renamed when complete and never changed
+afterwards. So any number of processes may read and write at once; at worst two of them encode the same sentence.
+Imports torch; `Parser` and the similarity aligner use it.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from subdp.encoder.batch import chunks
 from subdp.encoder.encoder import Encoded
 from subdp.support.files import map_file
 from subdp.support.on_disk import map_columns
@@ -125,15 +126,16 @@ class Shards:
     def add(self, shards: Sequence[Shard]) -> None:
         """Add shards; a sentence that is in two of them is read from the first."""
         if shards:
-            self._shards += shards
-            self._build()
+            self._build([*self._shards, *shards])
 
-    def _build(self) -> None:
+    def _build(self, shards: list[Shard]) -> None:
         """Index all shards that are not damaged. *Shape:* keys, sorted, and places, both [sentences]."""
-        kept = [(number, shard.keys) for number, shard in enumerate(self._shards) if number not in self._damaged]
-        parts = 1 + sum(len(keys) for _, keys in kept) // _SORTED_AT_ONCE
-        keys, places = map_columns((_sorted(kept, part, parts) for part in range(parts)), 2)
-        self._index = np.frombuffer(keys, KEY), np.frombuffer(places, np.int64)
+        keys = [shard.keys[: 0 if at in self._damaged else None] for at, shard in enumerate(shards)]
+        parts = 1 + sum(map(len, keys)) // _SORTED_AT_ONCE
+        blocks = list(chunks(keys, _SORTED_AT_ONCE))
+        known, places = map_columns((_sorted(blocks, part, parts) for part in range(parts)), 2)
+        self._shards = shards
+        self._index = np.frombuffer(known, KEY), np.frombuffer(places, np.int64)
 
     def find(self, keys: Keys) -> NDArray[np.int64]:
         """The places of sentences, −1 for one that is missing."""
@@ -164,7 +166,7 @@ class Shards:
                 with contextlib.suppress(OSError):
                     self._shards[number].file.unlink()
             if damaged:
-                self._build()
+                self._build(self._shards)
 
     def rows(self, keys: Keys) -> list[tuple[NDArray[np.uint16], NDArray[np.float16]]]:
         """What is stored of these sentences (see `Shard.row`), which must have been added."""
@@ -174,14 +176,20 @@ class Shards:
         return [self._shards[place // _ROWS].row(place % _ROWS) for place in places.tolist()]
 
 
-def _sorted(shards: Sequence[tuple[int, Keys]], part: int, parts: int) -> tuple[Keys, NDArray[np.int64]]:
-    """One of so many parts of all keys, cut by their first bytes: sorted, and the place at which each is first."""
-    found, places = [np.zeros(0, KEY)], [np.zeros(0, np.int64)]
-    for number, keys in shards:
-        begin = keys.view(">u2")[:: KEY.itemsize // 2].astype(np.int64)
-        rows = np.flatnonzero(begin * parts >> 16 == part)
+def _sorted(blocks: Sequence[Sequence[Keys]], part: int, parts: int) -> tuple[Keys, NDArray[np.int64]]:
+    """One of so many parts of all keys, cut by their first bytes: sorted, and the place at which each is first.
+
+    `blocks` has the keys of all shards, some shards at a time, since there are many small ones.
+    """
+    found, places, number = [np.zeros(0, KEY)], [np.zeros(0, np.int64)], 0
+    for block in blocks:
+        keys = np.concatenate(block)
+        rows = np.flatnonzero(keys.view(">u2")[:: KEY.itemsize // 2].astype(np.int64) * parts >> 16 == part)
+        ends = np.cumsum([len(one) for one in block])
+        shard = np.searchsorted(ends, rows, side="right")
         found.append(keys[rows])
-        places.append(number * _ROWS + rows)
+        places.append((number + shard) * _ROWS + rows - np.append(0, ends)[shard])
+        number += len(block)
     known, first = np.unique(np.concatenate(found), return_index=True)
     return known, np.concatenate(places)[first]
 

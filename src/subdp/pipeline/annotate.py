@@ -7,13 +7,14 @@ Imports no torch: the parser is given.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from subdp.corpus.bitext_rows import table_rows
-from subdp.corpus.draft import draft, read_sentences
+from subdp.corpus.draft import AnyFormat, draft, format_of, read_sentences
 from subdp.corpus.layers import find_layer
 from subdp.corpus.tokenizers import choose_tokenizer, peeked
 from subdp.corpus.treebank import Sentence
@@ -26,7 +27,6 @@ from subdp.support.progress import progress
 if TYPE_CHECKING:
     from subdp.parser import Parser
 
-AnnotateFormat = Literal["text", "words", "conllu", "bitext"]
 Order = Literal["document", "doubt"]
 
 _CERTAINTIES = ("HeadProb=", "LabelProb=")
@@ -37,7 +37,7 @@ def annotate(
     source: str,
     parser: Parser,
     *,
-    format: AnnotateFormat | None = None,
+    format: AnyFormat | None = None,
     tokenizer: str | None = None,
     order: Order = "document",
     source_language: str = "en",
@@ -64,7 +64,7 @@ def annotate(
 def read_drafts(
     source: str,
     parser: Parser,
-    format: AnnotateFormat | None = None,
+    format: AnyFormat | None = None,
     tokenizer: str | None = None,
     source_language: str = "en",
 ) -> Iterator[Sentence]:
@@ -91,14 +91,13 @@ def doubt(sentence: Sentence) -> float:
     return total / len(sentence)
 
 
-def read_text(
-    source: str, format: AnnotateFormat | None, tokenizer: str, source_language: str = "en"
-) -> Iterator[Sentence]:
+def read_text(source: str, format: AnyFormat | None, tokenizer: str, source_language: str = "en") -> Iterator[Sentence]:
     """The sentences of a file, as `parse` reads it; of a bitext, which by default is a `.tsv`, the target side."""
-    if format == "bitext" or (format is None and name_of(source).removesuffix(".gz").endswith(".tsv")):
+    found = format_of(source, format)
+    if found == "bitext":
         sentences = _targets(source, tokenizer, source_language)
     else:
-        sentences = read_sentences(source, format, tokenizer)
+        sentences = read_sentences(source, found, tokenizer)
     count = 0
     for count, sentence in enumerate(sentences, 1):  # noqa: B007
         yield sentence
@@ -108,6 +107,8 @@ def read_text(
 
 def _targets(source: str, tokenizer: str, source_language: str) -> Iterator[Sentence]:
     """The target sentences of a file of pairs, numbered by their lines, with the source sentence as a comment."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", source_language):
+        raise SubdpError(f"{source_language!r} is not the code of a language", hint="name one such as en or pt-BR")
     first, rows = peeked(table_rows(source, "auto", None, Counter()))
     cut = words_function(choose_tokenizer(tokenizer, (text for _, _, text in first), "the target", name_of(source)))
     for line, other, text in rows:

@@ -6,6 +6,7 @@ pyarrow is imported when a folder is used.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ _INFO = "made-from.json"
 
 def is_folder(output: str) -> bool:
     """Whether an output is named as a folder: with a slash at its end, or as an address."""
-    return output.endswith("/") or "://" in output
+    return output.endswith(("/", os.sep)) or "://" in output
 
 
 @dataclass(frozen=True, slots=True)
