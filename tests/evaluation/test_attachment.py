@@ -138,6 +138,12 @@ def test_punctuation_is_what_the_gold_standard_says_it_is() -> None:
     assert evaluate([GOLD], [system]).words == evaluate([GOLD], [system], punctuation="deprel").words - 1 == 5
 
 
+def test_a_feature_that_the_gold_standard_never_has_gets_no_score() -> None:
+    row = "1\tgo\t_\tVERB\t_\tMood=Imp\t0\troot\t_\t_\n\n"
+    trees = list(read_conllu(io.StringIO(row)))
+    assert list(evaluate(trees, trees, layers=["feats:Mood", "feats:mood"]).layers) == ["feats:Mood"]
+
+
 def test_words_without_upos_are_scored_and_counted() -> None:
     bare = Sentence.of(["Dogs", "bark", "."], heads=[2, 0, 2], labels=["nsubj", "root", "punct"])
     scores = evaluate([bare], [bare])

@@ -96,16 +96,17 @@ def evaluate(
         long_sentences=long_sentences,
         empty_sentences=empty_sentences,
         untagged_words=untagged_words,
-        layers={name: LayerScores(one.words, one.right) for name, one in tags.items() if one.words and one.guessed},
+        layers={name: LayerScores(one.words, one.right) for name, one in tags.items() if one.found and one.guessed},
     )
 
 
 @dataclass(slots=True)
 class _Tags:
-    """Counts of a layer: words that the gold standard annotates, those guessed at, those guessed right."""
+    """Counts of a layer: words that the gold standard annotates, those with a value, guessed at, guessed right."""
 
     layer: Layer
     words: int = 0
+    found: int = 0
     guessed: int = 0
     right: int = 0
 
@@ -113,6 +114,7 @@ class _Tags:
         for wanted, given in zip(self.layer.read(truth), self.layer.read(guess), strict=True):
             if wanted != UNANNOTATED:
                 self.words += 1
+                self.found += wanted != NONE
                 self.guessed += given != UNANNOTATED
                 # A sentence none of whose words has the feature reads as unannotated.
                 self.right += given == wanted or (wanted == NONE and given == UNANNOTATED)
