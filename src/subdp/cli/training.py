@@ -105,8 +105,8 @@ def train(
     about = {"title": title or f"A parser trained on {Path(treebank).name}", "treebank": Path(treebank).name}
     if licence is not None:
         about["licence"] = licence
-    trees = read_conllu(treebank)
     with _checkpoints(output, resume) as checkpoints:
+        trees = read_conllu(treebank)
         options: Any = {"dev": gold.get("dev", ()), "settings": settings, "seed": seed, "folder": checkpoints}
         if isinstance(start, Parser):
             wider = start.with_layers(trees, layers or [], **options)
