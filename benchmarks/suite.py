@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -29,7 +30,7 @@ from measure import HEADER, Row, say, table
 HERE = Path(__file__).parent
 PACKAGES = ("subdp", "torch", "transformers", "numpy", "numba")
 BUILD = HERE.parent / "build"
-PEERS = [line.partition("==")[0] for line in (HERE / "peers.txt").read_text().splitlines() if line[:1].isalpha()]
+PEERS = re.findall(r"^[A-Za-z][\w.-]*", (HERE / "peers.txt").read_text(), re.MULTILINE)
 VERSIONS = {name: version(name) for name in (*PACKAGES, *PEERS)}
 TRIED = "Smallest sizes and one repeat: these figures say nothing but that everything runs."
 
