@@ -45,7 +45,7 @@ TREEBANK = "ud/UD_English-EWT/en_ewt-ud-train.conllu"
 DEV, TEST = "ud/UD_English-EWT/en_ewt-ud-dev.conllu", "ud/UD_English-EWT/en_ewt-ud-test.conllu"
 NTREX, TATOEBA = "bitext/ntrex", "bitext/tatoeba/en-de.tsv"
 GOLD = "ud/UD_German-GSD/de_gsd-ud-test.conllu"
-_QUICK = ("--iterations", "1")  # UDPipe parses as fast whether it is trained for one iteration or for ten, an hour's work.
+_QUICK = ("--iterations", "1")  # Of UDPipe's training: ten would take an hour, and parse no faster.
 
 
 def commands(data: Path, trying: bool) -> dict[str, list[str]]:

@@ -45,7 +45,7 @@ from subdp.projection.soft_tree import SoftTree
 from subdp.projection.substructures import LABELS, SUBSTRUCTURES, Inventory, inventory_of, merged, of_kind
 from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
-from subdp.support.settings import NetworkConfig, Settings
+from subdp.support.settings import EncoderBits, NetworkConfig, Settings
 from subdp.training.adapting import HELD_OUT, adapt_to_silver, adapt_to_trees, check_silver, count_corrections
 from subdp.training.distilling import check_frozen, distil, worth_learning
 from subdp.training.student import Student
@@ -143,15 +143,24 @@ class Parser:
 
     @classmethod
     def load(
-        cls, folder: str | Path, *, encoder: str | Path | Encoder | None = None, device: str | None = None
+        cls,
+        folder: str | Path,
+        *,
+        encoder: str | Path | Encoder | None = None,
+        device: str | None = None,
+        bits: EncoderBits = 32,
     ) -> Parser:
         """Load a model folder; nothing in it is executed. `encoder` says where its encoder is if it has moved.
 
         `en` is the English parser that ships with the package, `org/name` one on the Hugging Face Hub.
         `device` is where it runs, `cpu` or `cuda` for example: by default a GPU if there is one, or where `encoder` is.
+        `bits` are those of the encoder's products: 8 are faster (`Encoder.load`).
         """
         found = load_folder(find_model(folder))
-        model = encoder if isinstance(encoder, Encoder) else Encoder.load(encoder or found.encoder["name"], device)
+        if isinstance(encoder, Encoder):
+            model = encoder
+        else:
+            model = Encoder.load(encoder or found.encoder["name"], device, bits=bits)
         found.check_encoder(model, str(folder))
         network = found.network.to(model.model.device)
         parser = cls(network, found.config, found.inventory, model, found.about, tokenizer=found.tokenizer)

@@ -42,6 +42,7 @@ class TestRedoing:
         assert changed(means) == ["report", "adapt", "finish", "evaluate"]
         assert changed(aligner="itermax") == ["project", "report", "adapt", "finish", "evaluate"]
         assert changed(one_to_one=True) == ["project", "report", "adapt", "finish", "evaluate"]
+        assert changed(encoder_bits=8) == [stage for stage in STAGES if stage != "clean"]
         (data / "pairs.tsv").write_text((data / "pairs.tsv").read_text() + "the dog\tla hundo\n")
         assert changed() == STAGES
 

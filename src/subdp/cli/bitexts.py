@@ -17,6 +17,7 @@ from subdp.cli.engines import EngineName, Jobs, RayAddress, find_engine
 from subdp.cli.flags import (
     AlignerName,
     Bitext,
+    Bits,
     Device,
     EncoderName,
     Method,
@@ -97,6 +98,7 @@ def align(
     one_to_one: OneToOne = False,
     score: str | None = None,
     encoder: EncoderName = "bundled",
+    encoder_bits: Bits = 32,
     device: Device = None,
     json: Flag = False,
 ) -> None:
@@ -127,7 +129,8 @@ def align(
             return
     from subdp.encoder.encoder import Encoder
 
-    aligner = find_aligner(method, Encoder.load(encoder, device), layer=layer, one_to_one=one_to_one)
+    model = Encoder.load(encoder, device, bits=encoder_bits)
+    aligner = find_aligner(method, model, layer=layer, one_to_one=one_to_one)
     links = by_line(pairs, aligner.align(pairs), Alignment.of([]))
     if score is None:
         write_alignments(links, output or "-")
@@ -158,6 +161,7 @@ def project(
     jobs: Jobs = None,
     engine: EngineName = "local",
     ray_address: RayAddress = None,
+    encoder_bits: Bits = 32,
     device: Device = None,
 ) -> None:
     """Parse the source side of translated text and align it with the target: silver data for `adapt`.
@@ -178,7 +182,7 @@ def project(
     runner = find_engine(engine, ray_address, jobs, device)
     read = _read(bitext, tokenized, tokenizer, source_tokenizer)
     pairs = read.clean()
-    source = Parser.load(parser, device=device)
+    source = Parser.load(parser, device=device, bits=encoder_bits)
     cautions = text_cautions(read)
     say("\n".join([str(pairs.report), *map(str, cautions)]))
     aligner = find_aligner(alignment, source.encoder, store=source.features, one_to_one=one_to_one)

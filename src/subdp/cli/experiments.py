@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from subdp.cli.app import Output, give, say
-from subdp.cli.flags import AdaptChanges, Device, LossChanges, LossesFlag, TuneChanges
+from subdp.cli.flags import AdaptChanges, Bits, Device, LossChanges, LossesFlag, TuneChanges
 from subdp.experiments.corpora import Corpora
 from subdp.experiments.grid import ExperimentName, ExperimentOptions, Grid
 from subdp.experiments.languages import read_languages
@@ -25,6 +25,7 @@ def experiment(
     seeds: Annotated[list[int] | None, Parameter(consume_multiple=True, negative="")] = None,
     systems: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")] = None,
     encoder: str | None = None,
+    encoder_bits: Bits | None = None,
     losses: LossesFlag = "default",
     config: str | None = None,
     adapt: AdaptChanges = None,
@@ -73,6 +74,7 @@ def experiment(
         "seeds": seeds,
         "systems": systems,
         "encoder": encoder,
+        "encoder_bits": encoder_bits,
         "tatoeba": tatoeba,
         "jobs": jobs,
     }

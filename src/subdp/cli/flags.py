@@ -16,7 +16,7 @@ from cyclopts import Group, Parameter
 
 from subdp.alignment.registry import aligner_names
 from subdp.cli.app import Files, Flag
-from subdp.support.settings import LOSSES, PRESETS, LossesName, PresetName
+from subdp.support.settings import LOSSES, PRESETS, EncoderBits, LossesName, PresetName
 from subdp.support.values import described, kinds
 
 
@@ -64,6 +64,13 @@ TextTokenizer: TypeAlias = Annotated[
 EncoderName: TypeAlias = Annotated[str, _with("Encoder: bundled, a model folder, or a Hugging Face name.")]
 MovedEncoder: TypeAlias = Annotated[
     str | None, _with("Present location of the parser's encoder, if it was moved after training.")
+]
+Bits: TypeAlias = Annotated[
+    EncoderBits,
+    _with(
+        "Bits of the encoder's products: 32, or 8, which makes it about twice as fast on processors with VNNI"
+        " instructions and hardly changes scores."
+    ),
 ]
 Device: TypeAlias = Annotated[
     str | None, _with("Device to run on, such as cpu, cuda or cuda:1; by default a GPU if there is one.")

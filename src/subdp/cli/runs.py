@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from subdp.cli.app import Flag, Output, Seed, give, say
 from subdp.cli.engines import EngineName, Jobs, RayAddress, find_engine
-from subdp.cli.flags import AdaptChanges, AlignerName, LossChanges, NetworkChanges, TrainChanges, TuneChanges
+from subdp.cli.flags import AdaptChanges, AlignerName, Bits, LossChanges, NetworkChanges, TrainChanges, TuneChanges
 from subdp.pipeline.options import RunOptions
 from subdp.support.errors import SubdpError
 from subdp.support.settings import LossesName, PresetName, Settings
@@ -38,6 +38,7 @@ def run(
     preset: PresetName | None = None,
     losses: LossesName | None = None,
     encoder: str | None = None,
+    encoder_bits: Bits | None = None,
     config: str | None = None,
     train: TrainChanges = None,
     network: NetworkChanges = None,
@@ -113,7 +114,7 @@ def run(
         "trees": trees,
         "dev": dev, "test": test, "aligner": aligner, "one_to_one": one_to_one, "tokenized": tokenized,
         "tokenizer": tokenizer, "source_tokenizer": source_tokenizer,
-        "preset": preset, "losses": losses, "encoder": encoder, "seed": seed,
+        "preset": preset, "losses": losses, "encoder": encoder, "encoder_bits": encoder_bits, "seed": seed,
     }  # fmt: skip
     flags = {name: value for name, value in given.items() if value is not None}
     if config is None and bitext is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from subdp.cli.app import Address, Flag, Input, say
 from subdp.cli.engines import EngineName, Jobs, RayAddress, find_engine
-from subdp.cli.flags import Device, MovedEncoder, ParserName, TextTokenizer
+from subdp.cli.flags import Bits, Device, MovedEncoder, ParserName, TextTokenizer
 from subdp.corpus.draft import AnyFormat, TextFormat, format_of, read_sentences
 from subdp.corpus.tokenizers import peeked
 from subdp.corpus.treebank import Sentence, write_conllu
@@ -32,6 +32,7 @@ def parse(
     confidence: Flag = False,
     retag: Flag = False,
     encoder: MovedEncoder = None,
+    encoder_bits: Bits = 32,
     jobs: Jobs = None,
     engine: EngineName = "local",
     ray_address: RayAddress = None,
@@ -60,7 +61,7 @@ def parse(
     from subdp.parser import Parser
 
     runner = find_engine(engine, ray_address, jobs, device)
-    model = Parser.load(parser, encoder=encoder, device=device)
+    model = Parser.load(parser, encoder=encoder, device=device, bits=encoder_bits)
     reading: Any = (file, format, tokenizer or model.tokenizer)
     options: Any = {"confidence": confidence, "retag": retag, "engine": runner}
     if not is_folder(output):
@@ -80,6 +81,7 @@ def annotate(
     source_language: str = "en",
     retag: Flag = False,
     encoder: MovedEncoder = None,
+    encoder_bits: Bits = 32,
     jobs: Jobs = None,
     engine: EngineName = "local",
     ray_address: RayAddress = None,
@@ -113,7 +115,7 @@ def annotate(
     from subdp.parser import Parser
 
     runner = find_engine(engine, ray_address, jobs, device)
-    model = Parser.load(parser, encoder=encoder, device=device)
+    model = Parser.load(parser, encoder=encoder, device=device, bits=encoder_bits)
     reading: Any = {
         "format": format_of(file, format),
         "tokenizer": tokenizer or model.tokenizer,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from subdp.cli.app import Files, Output, Seed, give, say
 from subdp.cli.flags import (
     AdaptChanges,
+    Bits,
     Config,
     Device,
     EncoderName,
@@ -48,6 +49,7 @@ def train(
     dev: str | None = None,
     test: str | None = None,
     encoder: EncoderName = "bundled",
+    encoder_bits: Bits = 32,
     parser: str | None = None,
     predict: str | None = None,
     preset: PresetFlag = "small",
@@ -93,12 +95,13 @@ def train(
     Parser.check_folder(output)
     layers = None if predict is None else [] if predict == "none" else [name.strip() for name in predict.split(",")]
     if parser is None:
-        start: Encoder | Parser = Encoder.load(encoder, device)
+        start: Encoder | Parser = Encoder.load(encoder, device, bits=encoder_bits)
     elif network:
         hint = "leave out the settings of the network"
         raise SubdpError("the network of a parser that layers are added to stays as it is", hint=hint)
     elif layers:
-        start = Parser.load(parser, encoder=None if encoder == "bundled" else encoder, device=device)
+        moved = None if encoder == "bundled" else encoder
+        start = Parser.load(parser, encoder=moved, device=device, bits=encoder_bits)
     else:
         raise SubdpError("no layer to add is named", hint="name some with --predict, such as upos or misc:NE")
     gold = {name: read_gold(path) for name, path in (("dev", dev), ("test", test)) if path is not None}
@@ -131,6 +134,7 @@ def adapt(
     tune: TuneChanges = None,
     loss: LossChanges = None,
     encoder: MovedEncoder = None,
+    encoder_bits: Bits = 32,
     seed: Seed = 1,
     device: Device = None,
     resume: Resume = False,
@@ -159,7 +163,7 @@ def adapt(
     Parser.check_folder(output)
     store = None if silver is None else SilverStore(Path(silver)).check()
     gold = read_trees(trees or [])
-    source = Parser.load(parser, encoder=encoder, device=device)
+    source = Parser.load(parser, encoder=encoder, device=device, bits=encoder_bits)
     with _checkpoints(output, resume) as checkpoints:
         if store is None:
             target = source.adapt_to_trees(gold, settings=settings, seed=seed, folder=checkpoints)
@@ -182,6 +186,7 @@ def distill(
     network: SmallNetworkChanges = None,
     train: SmallTrainChanges = None,
     encoder: MovedEncoder = None,
+    encoder_bits: Bits = 32,
     seed: Seed = 1,
     device: Device = None,
     half: Half = False,
@@ -219,7 +224,7 @@ def distill(
     check_frozen(settings.train)
     Parser.check_folder(output)
     gold = {} if test is None else {"test": read_gold(test)}
-    teacher = Parser.load(parser, encoder=encoder, device=device)
+    teacher = Parser.load(parser, encoder=encoder, device=device, bits=encoder_bits)
     sentences = (one for file in text for one in read_text(file, format, tokenizer or teacher.tokenizer))
     with _checkpoints(output, resume) as checkpoints:
         small = teacher.distill(sentences, settings=settings, seed=seed, folder=checkpoints)

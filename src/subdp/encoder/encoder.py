@@ -29,15 +29,19 @@ from subdp.encoder.batch import chunks
 from subdp.encoder.bundled.bert import load_bundled
 from subdp.encoder.bundled.convert import FINGERPRINT, bundled_encoder
 from subdp.encoder.device import find_device
+from subdp.encoder.eight_bits import in_eight_bits
 from subdp.encoder.pretrained import find_encoder, hash_folder, load_folder
 from subdp.encoder.threads import side_by_side
 from subdp.support.errors import SubdpError, counted
+from subdp.support.settings import EncoderBits
 
 _BATCH = {"cpu": 1024, "cuda": 8192}  # Subwords in a batch, padding included. More is no faster on one core.
 _SHORTEST = 0.9  # Minimum length in a batch, relative to its longest sentence, to limit padding.
 _HELD_BYTES = 256 << 20  # Memory for a chunk's results while they are put back in order.
 _MOST_WORDS = 16384  # In a chunk: enough that sorting by length leaves hardly any padding.
 _REMEMBERED_WORDS = 1 << 20
+EIGHT_BITS = "-8bits"
+"""How the fingerprint of an encoder with 8-bit products ends; a parser may be used with 8 bits and with 32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +78,18 @@ class _Span:
 
 
 class Encoder:
-    """A frozen encoder with its tokenizer, on a device. Layers are numbered 0 (embeddings) to `layers` (the last)."""
+    """A frozen encoder with its tokenizer, on a device. Layers are numbered 0 (embeddings) to `layers` (the last).
 
-    def __init__(self, name: str, folder: Path, model: Any, tokenizer: Any):
-        self.name, self.folder = name, folder
+    `bits` are those of the products in its layers: 32, or 8 (`eight_bits.py`).
+    """
+
+    def __init__(self, name: str, folder: Path, model: Any, tokenizer: Any, bits: EncoderBits = 32):
+        self.name, self.folder, self.bits = name, folder, bits
         self.model, self.tokenizer = model.eval().requires_grad_(False), tokenizer
         self.blocks = _find_blocks(model)
         self.layers: int = len(self.blocks)
+        if bits == 8:
+            in_eight_bits(self.blocks, name)
         self.blocks[0].register_forward_pre_hook(partial(_keep, 0))
         for layer, block in enumerate(self.blocks, start=1):
             block.register_forward_hook(partial(_keep, layer))
@@ -102,7 +111,7 @@ class Encoder:
 
     def __reduce__(self) -> Any:
         """Other processes load it from disk, which is faster than sending half a gigabyte of weights."""
-        return _load_same, (self.fingerprint, self.name, self.model.device, self.model.dtype)
+        return _load_same, (self.fingerprint, self.name, self.model.device, self.model.dtype, self.bits)
 
     @classmethod
     def load(
@@ -110,24 +119,33 @@ class Encoder:
         name: str | Path = "bundled",
         device: str | torch.device | None = None,
         dtype: torch.dtype | None = None,
+        bits: EncoderBits = 32,
     ) -> Encoder:
         """The bundled encoder, a local model folder, a plug-in, or a Hugging Face model (downloaded when needed).
 
         Of an encoder-decoder only the encoder is kept. No code that comes with a model is ever run. By default a GPU is
-        used if there is one: CUDA in float16, anything else in float32.
+        used if there is one: CUDA in float16, anything else in float32. With 8 `bits`, the products in its layers are
+        those of 8-bit integers, about twice as fast on processors with VNNI instructions, and only there.
         """
         device = find_device(device)
+        if bits == 8 and device.type != "cpu":
+            hint = "leave out --encoder-bits, or add --device cpu"
+            raise SubdpError(f"8-bit products are for a CPU, not for {device}", hint=hint)
         name = str(name) if name == "bundled" or not Path(name).is_dir() else str(Path(name).resolve())
         folder, load = (bundled_encoder(), load_bundled) if name == "bundled" else (find_encoder(name), load_folder)
         if dtype is None:
             dtype = torch.float16 if device.type == "cuda" else torch.float32
         model, tokenizer = load(folder, dtype)
-        return cls(name, folder, model.to(device), tokenizer)
+        return cls(name, folder, model.to(device), tokenizer, bits)
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of configuration, weights and tokenizer, which ties features to the encoder that made them."""
-        return FINGERPRINT if self.name == "bundled" else hash_folder(self.folder)
+        """A hash of configuration, weights and tokenizer, which ties features to the encoder that made them.
+
+        With 8-bit products vectors are others, and so is this.
+        """
+        weights = FINGERPRINT if self.name == "bundled" else hash_folder(self.folder)
+        return weights + EIGHT_BITS if self.bits == 8 else weights
 
     def encode(self, sentences: Iterable[Sequence[str]], layers: Sequence[int] | None = None) -> Iterator[Encoded]:
         """Encode tokenised sentences at the layers asked for (default: all), as a stream, in order.

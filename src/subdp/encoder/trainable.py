@@ -53,6 +53,9 @@ class TrainableEncoder(nn.Module):
     def __init__(self, encoder: Encoder, layers: Sequence[int], trained: Sequence[int]):
         super().__init__()
         self.layers, self.trained = encoder.check_layers(layers), encoder.check_layers(trained)
+        if encoder.bits == 8:
+            hint = "leave out --encoder-bits"
+            raise SubdpError("an encoder with trained layers has no 8-bit products", where=encoder.name, hint=hint)
         if max(self.trained) > max(self.layers):
             hint = f"the network reads layers up to {max(self.layers)}; name none above it"
             raise SubdpError(f"layer {max(self.trained)} of the encoder cannot be trained", hint=hint)

@@ -87,8 +87,8 @@ class Bench:
     @cached_property
     def encoder(self) -> Encoder:
         """One encoder for all parsers and for alignment."""
-        name = self.grid.options.encoder
-        return self.parser("en", 1).encoder if name is None else Encoder.load(name, self.device)
+        name, bits = self.grid.options.encoder, self.grid.options.encoder_bits
+        return self.parser("en", 1).encoder if name is None else Encoder.load(name, self.device, bits=bits)
 
     @cached_property
     def store(self) -> FeatureStore:
@@ -244,7 +244,7 @@ class Bench:
     def _parser(self, language: str, seed: int) -> Parser:
         """The source parser of a language: the English one that comes with the package, or one trained here."""
         if language == "en" and self.grid.options.encoder is None:
-            return Parser.load(SHIPPED, device=self.device)
+            return Parser.load(SHIPPED, device=self.device, bits=self.grid.options.encoder_bits)
         settings, trees = self.grid.settings, self._treebank(language)
         dev = self.gold("en", "dev") if language == "en" else []
         made_from = [

@@ -23,7 +23,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from subdp.corpus.tokenizers import AUTO
-from subdp.encoder.encoder import Encoder
+from subdp.encoder.encoder import EIGHT_BITS, Encoder
 from subdp.network.biaffine import Biaffine
 from subdp.network.model_card import card
 from subdp.projection.substructures import ARCS, LABELS, Inventory
@@ -69,8 +69,9 @@ class Model:
         return {**self.network.state_dict(), **{f"{_ENCODER}{k}": v for k, v in self.encoder_state.items()}}
 
     def check_encoder(self, encoder: Encoder, where: str) -> None:
-        """Raise unless the model was trained with this encoder."""
-        if encoder.fingerprint != self.encoder["fingerprint"]:
+        """Raise unless the model was trained with this encoder, whatever the bits of its products."""
+        now, then = (one.removesuffix(EIGHT_BITS) for one in (encoder.fingerprint, self.encoder["fingerprint"]))
+        if now != then:
             hint = f"it was trained with {self.encoder['name']}; name that one with --encoder, or encoder= in Python"
             raise SubdpError("was trained with another encoder", where=where, hint=hint)
 

@@ -122,7 +122,9 @@ class Run:
         options, settings = self.options, self.settings
         numbers = range(len(options.bitext))
         source = [self._source()] if options.treebank is not None else []
+        bits = "" if options.encoder_bits == 32 else f"-{options.encoder_bits}bits"
         parsers = [source[0].key if source else _hash_model(options.parser_folder(n, self.output)) for n in numbers]
+        parsers = [parser + bits for parser in parsers]
         clean = [self._clean(number) for number in numbers]
         encode = [self._encode(number, clean[number], parsers) for number in numbers]
         project = [self._project(number, clean[number], parsers[number]) for number in numbers]
@@ -173,6 +175,7 @@ class Run:
             {
                 "treebank": file_hash(str(options.treebank)),
                 "encoder": options.encoder,
+                **({} if options.encoder_bits == 32 else {"encoder_bits": options.encoder_bits}),
                 "network": as_dict(settings.network),
                 "train": as_dict(settings.train),
                 "seed": options.seed,

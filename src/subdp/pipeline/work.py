@@ -50,7 +50,7 @@ class Work:
         treebank = str(self.options.treebank)
         parser = Parser.train(
             read_conllu(treebank),
-            encoder=Encoder.load(self.options.encoder or "bundled", self.device),
+            encoder=Encoder.load(self.options.encoder or "bundled", self.device, bits=self.options.encoder_bits),
             settings=self.settings,
             seed=self.options.seed,
             folder=_training(folder),
@@ -191,7 +191,8 @@ class Work:
         """The source parser of a bitext, loaded once; parsers with the same encoder share it."""
         folder = self.options.parser_folder(number, self.output)
         if folder not in self._parsers:
-            parser = Parser.load(folder, encoder=self.options.encoder, device=self.device)
+            options: Any = {"device": self.device, "bits": self.options.encoder_bits}
+            parser = Parser.load(folder, encoder=self.options.encoder, **options)
             for other in self._parsers.values():
                 if other.encoder.fingerprint == parser.encoder.fingerprint:
                     parser = replace(parser, encoder=other.encoder)

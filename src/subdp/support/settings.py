@@ -26,6 +26,7 @@ ManyToOne = Literal["mean", "head"]
 Completion = Literal["none", "source", "auto"]
 PresetName = Literal["small", "paper"]
 LossesName = Literal["default", "paper"]
+EncoderBits = Literal[8, 32]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,74 @@
+"""8-bit products: the linear maps inside an encoder's layers, in integers, for processors with VNNI instructions.
+
+    in_eight_bits(encoder.blocks)
+
+y = W x + b becomes y = s_W · s_x · (W₈ x₈) + b, where every row of W and every vector x is divided by a scale of its
+own, so that its largest entry is 127, and rounded. A scale for each vector, instead of one for a whole batch, means
+that a sentence's vectors do not depend on the other sentences in its batch. Imports torch.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from subdp.support.errors import SubdpError
+
+_LARGEST = 127
+_TINY = 1e-30  # The scale of a row of zeros, which no number is divided by 0 for.
+
+
+class EightBitLinear(nn.Module):
+    """A linear map whose product is computed in 8-bit integers; it cannot be trained.
+
+    *Shape:* weight [out, in] int8, scale [out], bias [out].
+    """
+
+    def __init__(self, linear: nn.Linear):
+        super().__init__()
+        weight, scale = _rounded(linear.weight.detach())
+        self.register_buffer("weight", weight)
+        self.register_buffer("scale", scale.squeeze(-1))
+        bias = torch.zeros_like(scale.squeeze(-1)) if linear.bias is None else linear.bias.detach()
+        self.register_buffer("bias", bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """*Shape:* [..., in] → [..., out]."""
+        rows, scale = _rounded(x.flatten(0, -2))
+        product = integer_product(rows, self.get_buffer("weight")).float().mul_(scale)
+        y = torch.addcmul(self.get_buffer("bias"), product, self.get_buffer("scale"))
+        return y.view(*x.shape[:-1], -1)
+
+
+def integer_product(x: Tensor, weight: Tensor) -> Tensor:
+    """x · weightᵀ, exactly. *Shape:* [rows, in] and [out, in] int8 → [rows, out] int32."""
+    return torch._int_mm(x, weight.t())
+
+
+def in_eight_bits(blocks: nn.Module, where: str) -> None:
+    """Replace the linear maps in an encoder's layers, in place; an error where this processor is not made for it."""
+    check_processor()
+    parts = [(module, *child) for module in blocks.modules() for child in module.named_children()]
+    found = [(module, name, part) for module, name, part in parts if isinstance(part, nn.Linear)]
+    if not found:
+        raise SubdpError("has no linear layers to run in 8 bits", where=where, hint="leave out --encoder-bits")
+    for module, name, part in found:
+        setattr(module, name, EightBitLinear(part))
+
+
+def check_processor() -> None:
+    """Raise unless 8-bit products are exact and fast here.
+
+    Without VNNI instructions, the libraries below torch add up 8-bit products in 16 bits, which overflows in silence.
+    """
+    most = torch.full((32, 64), _LARGEST, dtype=torch.int8)
+    exact = bool((integer_product(most, most) == 64 * _LARGEST**2).all())
+    if not (exact and torch.cpu._is_vnni_supported()):
+        reason = "8-bit products need a processor with VNNI instructions, which this one lacks"
+        raise SubdpError(reason, hint="leave out --encoder-bits (encoder_bits in a file, bits= in Python)")
+
+
+def _rounded(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows as 8-bit integers, each by its own scale. *Shape:* [rows, in] → [rows, in] int8, [rows, 1]."""
+    scale = (rows.abs().amax(-1, keepdim=True) / _LARGEST).clamp_(min=_TINY)
+    return (rows / scale).round_().to(torch.int8), scale
