@@ -6,7 +6,8 @@
 
 The peer is the loop that one writes first: a sentence at a time through tokenizer and model, all hidden states.
 Features are read back in batches of 5,000 words in random order, as training does, through a newly opened store;
-this is compared with encoding and storing them.
+this is compared with encoding and storing them. Where the processor has the instructions for it, encoding in 8 bits is
+compared with encoding in 32, at the layers that a parser reads.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ import torch
 from measure import Row, alternate, arguments, compare, give, say, seconds
 from peers import model_folder
 from subdp.corpus.treebank import read_conllu
+from subdp.encoder.eight_bits import check_processor
 from subdp.encoder.encoder import Encoder
 from subdp.encoder.feature_store import FeatureStore, store_sizes
 from subdp.encoder.pretrained import load_folder
+from subdp.support.errors import SubdpError
+from subdp.support.settings import PRESETS
 
 Sentences = list[Sequence[str]]
 
@@ -83,6 +87,21 @@ def compare_encoding(encoder: Encoder, sentences: Sentences, repeats: int) -> li
     return rows
 
 
+def compare_bits(encoder: Encoder, sentences: Sentences, repeats: int) -> list[Row]:
+    """Encoding in 8 bits beside 32, where that is possible."""
+    try:
+        check_processor()
+    except SubdpError as error:
+        say(str(error))
+        return []
+    words, layers = sum(map(len, sentences)), PRESETS["small"].network.layers
+    eight = Encoder.load(encoder.name, encoder.model.device, bits=8)
+    ways = {"8 bits": lambda: encode(eight, sentences, layers), "32 bits": lambda: encode(encoder, sentences, layers)}
+    times = alternate(ways, repeats)
+    work, aims = "encode, layers 0 to 8, in 8 bits", {"32 bits": 1.8}
+    return compare(work, times, unit="words/s", figure=lambda taken: words / taken, aims=aims, ours="8 bits")
+
+
 def measure_store(encoder: Encoder, layers: Sequence[int], sentences: Sentences, repeats: int) -> list[Row]:
     """Reading back beside encoding; the size goes to standard error."""
     words = sum(map(len, sentences))
@@ -115,6 +134,7 @@ def main() -> None:
     sentences: Sentences = random.Random(0).sample(found, min(options.sentences, len(found)))
     say(f"{len(sentences):,} sentences, {sum(map(len, sentences)):,} words")
     rows = compare_encoding(encoder, sentences, options.repeats)
+    rows += compare_bits(encoder, sentences, options.repeats)
     for layers in (range(encoder.layers // 4, encoder.layers * 5 // 6 + 1), range(encoder.layers + 1)):
         rows += measure_store(encoder, layers, sentences, options.repeats)
     give(rows, options.json)

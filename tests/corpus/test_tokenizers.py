@@ -36,6 +36,11 @@ GERMAN = "Das Wort 漢字 heißt auf Japanisch かんじ und auf Thai อัก�
         ("그는 神을 찾았다", None),
         ("나는 어제 서점에 갔다.", None),
         ("हिन्दी में", None),
+        ("Trường đại học bách khoa là một trường lớn ở Hà Nội.", "Vietnamese"),
+        ("Tru\u031bo\u031b\u0300ng đa\u0323i ho\u0323c", "Vietnamese"),
+        ("Mo fẹ́ràn ọmọ náà, ó sì dára púpọ̀.", None),
+        ("Ụlọ akwụkwọ ahụ dị na Naịjirịa.", None),
+        ("The Vietnamese word for bird is chim, and phở is a soup that is eaten everywhere in Hanoi.", None),
         ("123 !?", None),
         ("", None),
     ],
@@ -82,6 +87,8 @@ def test_what_is_not_installed_is_refused_with_the_command_that_installs_it(tmp_
         list(as_sentences("今日は本を読む。"))
     with pytest.raises(SubdpError, match=r"the tokenizer 'zh' needs no_such_package \(pip install 'subdp\[zh\]'\)"):
         words_of(CHINESE, "zh")
+    with pytest.raises(SubdpError, match=r"the text is Vietnamese, where spaces separate syllables.*'subdp\[vi\]'"):
+        list(as_sentences("Trường đại học lớn."))
     with pytest.raises(SubdpError, match=r"written in Khmer script.*--tokenizer.*--tokenized"):
         choose_tokenizer("auto", ["ភាសាខ្មែរ"])
 
@@ -127,3 +134,14 @@ def test_the_real_ones_find_words(name: str, text: str, words: str) -> None:
         pytest.importorskip(package, reason=f"pip install 'subdp[{name}]'")
     assert choose_tokenizer("auto", [text]) == name
     assert words_of(text, name) == tuple(words.split())
+
+
+def test_vietnamese_words_are_of_one_or_more_syllables() -> None:
+    pytest.importorskip("pyvi", reason="pip install 'subdp[vi]'")
+    text = "Trường đại học này rất lớn, a_b."
+    assert choose_tokenizer("auto", [text]) == "vi"
+    assert words_of(text, "vi") == ("Trường", "đại học", "này", "rất", "lớn", ",", "a_b", ".")
+    assert words_of("  ", "vi") == ()
+    (sentence,) = as_sentences(text)
+    assert sentence.words[1] == "đại học"
+    assert f"# text = {text}" in sentence.conllu

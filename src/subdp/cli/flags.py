@@ -46,7 +46,7 @@ Bitext: TypeAlias = Annotated[
 Tokenized: TypeAlias = Annotated[Flag, _with("The text is tokenised already: words are separated by spaces.")]
 TargetTokenizer: TypeAlias = Annotated[
     str,
-    _with("Tokenizer of the target: unicode, zh, ja, th or a plug-in's name; by default the one for its script."),
+    _with("Tokenizer of the target: unicode, zh, ja, th, vi or a plug-in's name; by default the one for its script."),
 ]
 SourceTokenizer: TypeAlias = Annotated[str, _with("Tokenizer of the source, likewise.")]
 OneToOne: TypeAlias = Annotated[
@@ -57,7 +57,7 @@ SourceParser: TypeAlias = Annotated[str, _with(f"Source parser: {_PARSER}")]
 TextTokenizer: TypeAlias = Annotated[
     str | None,
     _with(
-        "Tokenizer for raw text: unicode, zh, ja, th, a plug-in's name, or auto for the one that fits the script; by"
+        "Tokenizer for raw text: unicode, zh, ja, th, vi, a plug-in's name, or auto for the one that fits the script; by"
         " default the one that the parser was made with."
     ),
 ]

@@ -2,8 +2,8 @@
 
 `unicode` and `whitespace` are built in (`words.py`); any package adds others as plug-ins in the group
 `subdp.tokenizers`: functions from a text to its words. Chinese, Japanese and Thai, which are written without spaces
-between words, need a dictionary: `zh`, `ja` and `th`, each an extra of this package (`pip install 'subdp[zh]'`).
-`auto` stands for the one that the script of a text calls for.
+between words, and Vietnamese, which is written with spaces between syllables, need a dictionary: `zh`, `ja`, `th` and
+`vi`, each an extra of this package (`pip install 'subdp[zh]'`). `auto` stands for the one that a text calls for.
 
 May import plugins, errors, cache and word_patterns only, the last and the dictionaries when first needed.
 """
@@ -19,6 +19,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from itertools import chain, islice
 from typing import TypeAlias, TypeVar
+from unicodedata import normalize
 
 from subdp.support.cache import cache_folder
 from subdp.support.errors import SubdpError
@@ -33,6 +34,7 @@ _Item = TypeVar("_Item")
 _SAMPLE = 200  # So many texts of a file, the first ones, tell its script.
 _GROUP = "subdp.tokenizers"
 _JAPANESE = 0.1  # The share of kana from which text in Han characters is Japanese; a Chinese text may quote some.
+_VIETNAMESE = 0.03  # Of letters that no other language has: they are 12 % of NTREX's Vietnamese, 0 % of its 127 others.
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +49,14 @@ class Dictionary:
 def unspaced_script(text: str) -> str | None:
     """The script of a text that is mainly written without spaces between words, or None.
 
-    The tokenizer `unicode` cuts such text into pieces, not words. Japanese stands for Han characters among kana.
+    The tokenizer `unicode` cuts such text into pieces, not words. Japanese stands for Han characters among kana,
+    Vietnamese for its Latin letters.
     """
-    from subdp.corpus.word_patterns import KANA, LETTER, SCRIPTS, UNSPACED
+    from subdp.corpus.word_patterns import KANA, LETTER, SCRIPTS, UNSPACED, VIETNAMESE
 
-    count = len(UNSPACED.findall(text))
-    if 2 * count <= len(LETTER.findall(text)):
-        return None
+    count, letters = len(UNSPACED.findall(text)), len(LETTER.findall(text))
+    if 2 * count <= letters:
+        return "Vietnamese" if len(VIETNAMESE.findall(normalize("NFC", text))) > _VIETNAMESE * letters else None
     if len(KANA.findall(text)) >= _JAPANESE * count:
         return "Japanese"
     return max(SCRIPTS, key=lambda script: len(SCRIPTS[script].findall(text)))
@@ -71,7 +74,7 @@ def choose_tokenizer(
 ) -> str | Tokenizer:
     """The tokenizer to use where it is `auto`: by the script of the texts; any other stays.
 
-    A script without spaces for which no tokenizer is installed is an error that says `what` is written in it.
+    A script without spaces between words for which no tokenizer is installed is an error that says `what` is in it.
     """
     if tokenizer != AUTO:
         return tokenizer
@@ -79,6 +82,8 @@ def choose_tokenizer(
     if script is None:
         return "unicode"
     reason = f"{what} is written in {script} script, without spaces between words"
+    if script == "Vietnamese":
+        reason = f"{what} is Vietnamese, where spaces separate syllables, not words"
     for name, dictionary in DICTIONARIES.items():
         if dictionary.script == script:
             if not _installed(dictionary):
@@ -169,8 +174,23 @@ def _thai() -> Tokenizer:
     return lambda text: word_tokenize(text, keep_whitespace=False)
 
 
+def _vietnamese() -> Tokenizer:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # As for Chinese.
+        from pyvi import ViTokenizer
+
+    def words(text: str) -> list[str]:
+        found = ViTokenizer.spacy_tokenize(text)
+        tokens = found[0] if isinstance(found, tuple) else []  # It gives the text back where it finds no token.
+        # The syllables of a word are joined by an underscore; in a treebank they are separated by a space.
+        return [token if token in text else token.replace("_", " ") for token in tokens]
+
+    return words
+
+
 DICTIONARIES = {
     "zh": Dictionary("Han", ("jieba",), _chinese),
     "ja": Dictionary("Japanese", ("sudachipy", "sudachidict_small"), _japanese),
     "th": Dictionary("Thai", ("pythainlp",), _thai),
+    "vi": Dictionary("Vietnamese", ("pyvi",), _vietnamese),
 }
