@@ -46,7 +46,7 @@ Bitext: TypeAlias = Annotated[
 Tokenized: TypeAlias = Annotated[Flag, _with("The text is tokenised already: words are separated by spaces.")]
 TargetTokenizer: TypeAlias = Annotated[
     str,
-    _with("Tokenizer of the target: unicode, zh, ja, th, vi or a plug-in's name; by default the one for its script."),
+    _with("Tokenizer of the target: unicode, zh, ja, th, vi or a plug-in's name; by default the one it calls for."),
 ]
 SourceTokenizer: TypeAlias = Annotated[str, _with("Tokenizer of the source, likewise.")]
 OneToOne: TypeAlias = Annotated[

@@ -83,8 +83,8 @@ def run(
     tokenized
         The text is tokenised already: words are separated by spaces.
     tokenizer
-        Tokenizer of the target: unicode, zh, ja, th, vi or a plug-in's name; by default the one that its script calls for.
-        The parser keeps it.
+        Tokenizer of the target: unicode, zh, ja, th, vi or a plug-in's name; by default the one that its script calls
+        for. The parser keeps it.
     source_tokenizer
         Tokenizer of the source, likewise.
     preset
