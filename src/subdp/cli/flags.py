@@ -57,8 +57,8 @@ SourceParser: TypeAlias = Annotated[str, _with(f"Source parser: {_PARSER}")]
 TextTokenizer: TypeAlias = Annotated[
     str | None,
     _with(
-        "Tokenizer for raw text: unicode, zh, ja, th, vi, a plug-in's name, or auto for the one that fits the script; by"
-        " default the one that the parser was made with."
+        "Tokenizer for raw text: unicode, zh, ja, th, vi, a plug-in's name, or auto for the one that the text calls"
+        " for; by default the one that the parser was made with."
     ),
 ]
 EncoderName: TypeAlias = Annotated[str, _with("Encoder: bundled, a model folder, or a Hugging Face name.")]
