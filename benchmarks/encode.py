@@ -29,7 +29,6 @@ from subdp.encoder.encoder import Encoder
 from subdp.encoder.feature_store import FeatureStore, store_sizes
 from subdp.encoder.pretrained import load_folder
 from subdp.support.errors import SubdpError
-from subdp.support.settings import PRESETS
 
 Sentences = list[Sequence[str]]
 
@@ -94,11 +93,11 @@ def compare_bits(encoder: Encoder, sentences: Sentences, repeats: int) -> list[R
     except SubdpError as error:
         say(str(error))
         return []
-    words, layers = sum(map(len, sentences)), PRESETS["small"].network.layers
+    words, layers = sum(map(len, sentences)), [layer for layer in range(9) if layer <= encoder.layers]
     eight = Encoder.load(encoder.name, encoder.model.device, bits=8)
     ways = {"8 bits": lambda: encode(eight, sentences, layers), "32 bits": lambda: encode(encoder, sentences, layers)}
     times = alternate(ways, repeats)
-    work, aims = "encode, layers 0 to 8, in 8 bits", {"32 bits": 1.8}
+    work, aims = f"encode, layers 0 to {layers[-1]}, in 8 bits", {"32 bits": 1.8}
     return compare(work, times, unit="words/s", figure=lambda taken: words / taken, aims=aims, ours="8 bits")
 
 

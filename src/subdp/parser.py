@@ -28,7 +28,7 @@ from subdp.drawing.notebook import table
 from subdp.encoder.batch import Words, chunks
 from subdp.encoder.encoder import Encoder
 from subdp.encoder.feature_store import FeatureStore
-from subdp.encoder.trainable import TrainableEncoder, with_trained_layers
+from subdp.encoder.trainable import EMBEDDINGS, TrainableEncoder, with_trained_layers
 from subdp.encoder.vectors import Vectors
 from subdp.evaluation.attachment import evaluate
 from subdp.evaluation.scores import Scores
@@ -148,19 +148,22 @@ class Parser:
         *,
         encoder: str | Path | Encoder | None = None,
         device: str | None = None,
-        bits: EncoderBits = 32,
+        bits: EncoderBits | None = None,
     ) -> Parser:
         """Load a model folder; nothing in it is executed. `encoder` says where its encoder is if it has moved.
 
         `en` is the English parser that ships with the package, `org/name` one on the Hugging Face Hub.
         `device` is where it runs, `cpu` or `cuda` for example: by default a GPU if there is one, or where `encoder` is.
-        `bits` are those of the encoder's products: 8 are faster (`Encoder.load`).
+        `bits` is the precision of the encoder's matrix products, 32 by default, or 8, which is faster (`Encoder.load`).
         """
         found = load_folder(find_model(folder))
-        if isinstance(encoder, Encoder):
-            model = encoder
-        else:
-            model = Encoder.load(encoder or found.encoder["name"], device, bits=bits)
+        if not isinstance(encoder, Encoder):
+            reads_products = found.config.layers != EMBEDDINGS
+            options: Any = {"bits": bits} if bits is not None and reads_products else {}
+            encoder = Encoder.load(encoder or found.encoder["name"], device, **options)
+        elif bits is not None and bits != encoder.bits:
+            raise SubdpError(f"the encoder that is given has {encoder.bits}-bit products", hint="leave out bits=")
+        model = encoder
         found.check_encoder(model, str(folder))
         network = found.network.to(model.model.device)
         parser = cls(network, found.config, found.inventory, model, found.about, tokenizer=found.tokenizer)
@@ -302,8 +305,8 @@ class Parser:
         """
         settings, gold = settings or Settings.resolve(), list(trees)
         check_silver(silver, self.inventory)
-        self.vectors.remember(silver.targets())
         adapted = self._to_train(settings.adapt.encoder_layers)
+        self.vectors.remember(silver.targets())
         options: Any = {"seed": seed, "held_out": held_out, "folder": folder}
         made = adapt_to_silver(adapted._student, self._student, silver, settings, **options)
         made = {**made, "adapted_from": self.about, **(about or {})}
@@ -331,8 +334,8 @@ class Parser:
         settings, sentences = settings or Settings.resolve(), list(trees)
         if not sentences:
             raise SubdpError("there are no trees to learn from")
-        self.vectors.remember(tree.words for tree in sentences)
         adapted = self.grown(sentences, seed)._to_train(settings.tune.encoder_layers)
+        self.vectors.remember(tree.words for tree in sentences)
         blank = (Sentence.of(tree.words) for tree in sentences)
         made = adapt_to_trees(
             adapted._student,
@@ -364,7 +367,9 @@ class Parser:
         sentences = worth_learning(as_sentences(texts, tokenizer or self.tokenizer))
         network = with_weights(self.network, new_network(settings.network, self.encoder, self.inventory, seed))
         small = Parser(network, settings.network, self.inventory, self.encoder, tokenizer=self.tokenizer)
-        student, teacher = (Student(one.network, one.vectors.fresh, one.inventory) for one in (small, self))
+        student, teacher = (
+            Student(one.network, one.vectors.fresh, one.inventory, one.encoder.fingerprint) for one in (small, self)
+        )
         options: Any = {"fingerprint": self.fingerprint, "seed": seed, "folder": folder}
         made = distil(student, teacher, sentences, settings.train, **options)
         return replace(small, about={**made, "distilled_from": self.about, **(about or {})})
@@ -395,4 +400,4 @@ class Parser:
 
     @property
     def _student(self) -> Student:
-        return Student(self.network, self.vectors.stored, self.inventory)
+        return Student(self.network, self.vectors.stored, self.inventory, self.encoder.fingerprint)

@@ -37,10 +37,13 @@ GERMAN = "Das Wort 漢字 heißt auf Japanisch かんじ und auf Thai อัก�
         ("나는 어제 서점에 갔다.", None),
         ("हिन्दी में", None),
         ("Trường đại học bách khoa là một trường lớn ở Hà Nội.", "Vietnamese"),
-        ("Tru\u031bo\u031b\u0300ng đa\u0323i ho\u0323c", "Vietnamese"),
+        ("Tru\u031bo\u031b\u0300ng đa\u0323i ho\u0323c bách khoa", "Vietnamese"),
         ("Mo fẹ́ràn ọmọ náà, ó sì dára púpọ̀.", None),
         ("Ụlọ akwụkwọ ahụ dị na Naịjirịa.", None),
-        ("The Vietnamese word for bird is chim, and phở is a soup that is eaten everywhere in Hanoi.", None),
+        ("President Võ Văn Thưởng resigned on Wednesday.", None),
+        ("I ate bún chả and phở today.", None),
+        ("Mr. Nguyễn Văn Tưởng said no.", None),
+        ("Ơi Adai hrih pơjing adai rơngit hăng lŏn tơnah.", None),
         ("123 !?", None),
         ("", None),
     ],
@@ -87,7 +90,7 @@ def test_what_is_not_installed_is_refused_with_the_command_that_installs_it(tmp_
         list(as_sentences("今日は本を読む。"))
     with pytest.raises(SubdpError, match=r"the tokenizer 'zh' needs no_such_package \(pip install 'subdp\[zh\]'\)"):
         words_of(CHINESE, "zh")
-    with pytest.raises(SubdpError, match=r"the text is Vietnamese, where spaces separate syllables.*'subdp\[vi\]'"):
+    with pytest.raises(SubdpError, match=r"looks Vietnamese, where spaces separate.*'subdp\[vi\]'.*unicode"):
         list(as_sentences("Trường đại học lớn."))
     with pytest.raises(SubdpError, match=r"written in Khmer script.*--tokenizer.*--tokenized"):
         choose_tokenizer("auto", ["ភាសាខ្មែរ"])
@@ -141,7 +144,9 @@ def test_vietnamese_words_are_of_one_or_more_syllables() -> None:
     text = "Trường đại học này rất lớn, a_b."
     assert choose_tokenizer("auto", [text]) == "vi"
     assert words_of(text, "vi") == ("Trường", "đại học", "này", "rất", "lớn", ",", "a_b", ".")
-    assert words_of("  ", "vi") == ()
+    assert words_of("  \u200b", "vi") == ()
+    assert words_of("đại_học và đại học, Hà Nội_Việt Nam", "vi")[:3] == ("đại_học", "và", "đại học")
+    assert "".join(words_of("Hà Nội_Việt  Nam", "vi")).replace(" ", "") == "HàNội_ViệtNam"
     (sentence,) = as_sentences(text)
     assert sentence.words[1] == "đại học"
     assert f"# text = {text}" in sentence.conllu

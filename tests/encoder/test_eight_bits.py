@@ -15,9 +15,14 @@ from subdp.encoder.eight_bits import EightBitLinear, check_processor, in_eight_b
 from subdp.encoder.encoder import Encoder
 from subdp.encoder.trainable import TrainableEncoder
 from subdp.parser import Parser
+from subdp.pipeline.options import RunOptions
+from subdp.pipeline.run import Run
 from subdp.support.errors import SubdpError
+from subdp.support.settings import EncoderBits, Settings
 from tests.cli.test_cli import run as command
+from tests.grammar import toy_pairs
 
+SHORT: dict[str, dict[str, object]] = {"train": {"epochs": 1}, "network": {"layers": "0,1,2"}}
 SENTENCES = [["The", "cats", "are", "singing", "."], ["a"], ["Ein", "Satz", "mit", "Straßen"]]
 
 
@@ -74,19 +79,64 @@ class TestEncoder:
         assert (there.bits, there.fingerprint) == (8, eight.fingerprint)
 
     def test_no_layer_of_it_can_be_trained(self, tiny_folder: Path) -> None:
-        with pytest.raises(SubdpError, match="no 8-bit products"):
+        with pytest.raises(SubdpError, match="cannot be used with trained encoder layers"):
             TrainableEncoder(Encoder.load(tiny_folder, "cpu", bits=8), [0, 1], [1])
+
+    def test_other_numbers_of_bits_and_other_precisions_are_refused(self, tiny_folder: Path) -> None:
+        with pytest.raises(SubdpError, match="bits cannot be 16"):
+            Encoder.load(tiny_folder, "cpu", bits=16)  # type: ignore[arg-type]
+        with pytest.raises(SubdpError, match="for an encoder in float32"):
+            Encoder.load(tiny_folder, "cpu", torch.bfloat16, bits=8)
+        with pytest.raises(SubdpError, match="the encoder that is given has 32-bit products"):
+            Parser.load("en", encoder=Encoder.load(device="cpu"), bits=8)
 
     def test_a_parser_can_be_used_with_8_bits_and_with_32_and_is_told_apart(self) -> None:
         plain, eight = Parser.load("en", device="cpu"), Parser.load("en", device="cpu", bits=8)
         assert plain.fingerprint != eight.fingerprint
         assert plain.features.folder != eight.features.folder
+        assert eight.encoder.title == "bundled, 8-bit products"
         (one,), (other,) = plain("She sleeps."), eight("She sleeps.")
         assert one.heads == other.heads == (2, 0, 2)
+
+    def test_a_parser_that_was_trained_with_8_bits_says_so_and_is_the_same_with_32(
+        self, tiny_folder: Path, tmp_path: Path
+    ) -> None:
+        trees, settings = [tree for tree, _, _ in toy_pairs(6)], Settings.resolve(flags=SHORT)
+        Parser.train(trees, encoder=Encoder.load(tiny_folder, "cpu", bits=8), settings=settings).save(tmp_path / "p")
+        assert "trained with 8-bit products" in (tmp_path / "p" / "README.md").read_text()
+        plain, eight = (Parser.load(tmp_path / "p", device="cpu", bits=bits) for bits in (None, 8))
+        assert (plain.encoder.bits, eight.encoder.bits) == (32, 8)
+
+    def test_a_training_is_not_resumed_with_other_bits(self, tiny_folder: Path, tmp_path: Path) -> None:
+        trees = [tree for tree, _, _ in toy_pairs(6)]
+
+        def train(bits: EncoderBits, epochs: int) -> Parser:
+            settings = Settings.resolve(flags={**SHORT, "train": {"epochs": epochs}})
+            encoder = Encoder.load(tiny_folder, "cpu", bits=bits)
+            return Parser.train(trees, encoder=encoder, settings=settings, folder=tmp_path)
+
+        train(32, 1)
+        with pytest.raises(SubdpError, match="its data, encoder or seed was another"):
+            train(8, 2)
+        assert train(32, 2).about["epochs"] == 2
+
+    def test_a_parser_that_reads_embeddings_alone_does_without(self, tiny_folder: Path, tmp_path: Path) -> None:
+        settings = Settings.resolve("distilled", flags={"train": {"epochs": 1}})
+        trees = [tree for tree, _, _ in toy_pairs(6)]
+        Parser.train(trees, encoder=Encoder.load(tiny_folder, "cpu"), settings=settings).save(tmp_path / "p")
+        assert Parser.load(tmp_path / "p", device="cpu", bits=8).encoder.bits == 32
 
     def test_a_model_without_linear_maps_is_refused(self) -> None:
         with pytest.raises(SubdpError, match="gpt: has no linear layers to run in 8 bits"):
             in_eight_bits(nn.ModuleList([nn.LayerNorm(4)]), "gpt")
+
+    def test_what_cannot_work_is_refused_before_a_run_begins(self, tmp_path: Path) -> None:
+        (tmp_path / "pairs.tsv").write_text("I sleep\tIch schlafe\n")
+        options = RunOptions((str(tmp_path / "pairs.tsv"),), encoder_bits=8)
+        settings, said = Settings.resolve(flags={"adapt": {"encoder_layers": "1"}}), list[str]()
+        with pytest.raises(SubdpError, match="cannot be used with trained encoder layers"):
+            Run(options, settings, tmp_path / "out").perform(said.append)
+        assert said == []
 
 
 class TestProcessors:
@@ -105,7 +155,7 @@ class TestProcessors:
         assert command("parse", str(tmp_path / "text.txt"), "--encoder-bits", "8") == 1
         said = capsys.readouterr()
         assert said.out == ""
-        assert "8-bit products need a processor with VNNI instructions, which this one lacks" in said.err
+        assert "8-bit products need a processor with AVX-512 VNNI instructions, which this one lacks" in said.err
 
     def test_where_it_has_them_products_are_exact(self) -> None:
         try:

@@ -108,7 +108,7 @@ def test_layers_of_the_encoder_to_train_are_refused_before_work(
 
 
 def test_what_the_student_is_fitted_to_is_what_the_teacher_predicts(teacher: Parser) -> None:
-    (packed,) = predicted(Student(teacher.network, teacher.vectors.fresh, teacher.inventory), TEXT[:1])
+    (packed,) = predicted(Student(teacher.network, teacher.vectors.fresh, teacher.inventory, ""), TEXT[:1])
     (soft,) = teacher.distributions(TEXT[:1])
     for (word, head), mass in zip(packed.places["arcs"].tolist(), packed.masses["arcs"].tolist(), strict=True):
         assert mass == pytest.approx(soft.arcs[word, head], rel=1e-2)

@@ -180,9 +180,9 @@ def project(
     from subdp.projection.quality import measure
 
     runner = find_engine(engine, ray_address, jobs, device)
+    source = Parser.load(parser, device=device, bits=encoder_bits)
     read = _read(bitext, tokenized, tokenizer, source_tokenizer)
     pairs = read.clean()
-    source = Parser.load(parser, device=device, bits=encoder_bits)
     cautions = text_cautions(read)
     say("\n".join([str(pairs.report), *map(str, cautions)]))
     aligner = find_aligner(alignment, source.encoder, store=source.features, one_to_one=one_to_one)

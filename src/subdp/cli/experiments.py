@@ -86,7 +86,8 @@ def experiment(
     corpora = Corpora(Path(data), options.bitext, options.tatoeba, read_languages(config))
     results = run_grid(grid, corpora, folder, say, device=device)
     give(markdown(name, results, grid.splits))
-    for path in write_report(name, results, grid.splits, folder, name + _suffix(settings.losses)):
+    bits = "" if options.encoder_bits == 32 else f"-{options.encoder_bits}bits"
+    for path in write_report(name, results, grid.splits, folder, name + _suffix(settings.losses) + bits):
         say(str(path))
 
 

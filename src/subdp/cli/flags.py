@@ -46,7 +46,10 @@ Bitext: TypeAlias = Annotated[
 Tokenized: TypeAlias = Annotated[Flag, _with("The text is tokenised already: words are separated by spaces.")]
 TargetTokenizer: TypeAlias = Annotated[
     str,
-    _with("Tokenizer of the target: unicode, zh, ja, th, vi or a plug-in's name; by default the one it calls for."),
+    _with(
+        "Tokenizer of the target: unicode, zh, ja, th, vi or a plug-in's name; by default the one that its script calls"
+        " for."
+    ),
 ]
 SourceTokenizer: TypeAlias = Annotated[str, _with("Tokenizer of the source, likewise.")]
 OneToOne: TypeAlias = Annotated[
@@ -68,8 +71,8 @@ MovedEncoder: TypeAlias = Annotated[
 Bits: TypeAlias = Annotated[
     EncoderBits,
     _with(
-        "Bits of the encoder's products: 32, or 8, which makes it about twice as fast on processors with VNNI"
-        " instructions and hardly changes scores."
+        "Precision of the encoder's matrix products in bits: 32, or 8 (int8), about twice as fast on processors with"
+        " AVX-512 VNNI instructions, with nearly the same scores."
     ),
 ]
 Device: TypeAlias = Annotated[

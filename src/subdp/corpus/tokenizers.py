@@ -11,6 +11,7 @@ May import plugins, errors, cache and word_patterns only, the last and the dicti
 from __future__ import annotations
 
 import os
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -34,7 +35,9 @@ _Item = TypeVar("_Item")
 _SAMPLE = 200  # So many texts of a file, the first ones, tell its script.
 _GROUP = "subdp.tokenizers"
 _JAPANESE = 0.1  # The share of kana from which text in Han characters is Japanese; a Chinese text may quote some.
-_VIETNAMESE = 0.03  # Of letters that no other language has: they are 12 % of NTREX's Vietnamese, 0 % of its 127 others.
+# Of letters with two marks: 10 % of NTREX's Vietnamese, none of its 127 others. A name alone does not make a text
+# Vietnamese: more than half of its words have letters beyond ASCII (82 % there).
+_VIETNAMESE, _MARKED = 0.03, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +55,23 @@ def unspaced_script(text: str) -> str | None:
     The tokenizer `unicode` cuts such text into pieces, not words. Japanese stands for Han characters among kana,
     Vietnamese for its Latin letters.
     """
-    from subdp.corpus.word_patterns import KANA, LETTER, SCRIPTS, UNSPACED, VIETNAMESE
+    from subdp.corpus.word_patterns import KANA, LETTER, SCRIPTS, UNSPACED
 
-    count, letters = len(UNSPACED.findall(text)), len(LETTER.findall(text))
-    if 2 * count <= letters:
-        return "Vietnamese" if len(VIETNAMESE.findall(normalize("NFC", text))) > _VIETNAMESE * letters else None
+    count = len(UNSPACED.findall(text))
+    if 2 * count <= len(LETTER.findall(text)):
+        return "Vietnamese" if _is_vietnamese(normalize("NFC", text)) else None
     if len(KANA.findall(text)) >= _JAPANESE * count:
         return "Japanese"
     return max(SCRIPTS, key=lambda script: len(SCRIPTS[script].findall(text)))
+
+
+def _is_vietnamese(text: str) -> bool:
+    from subdp.corpus.word_patterns import BEYOND_ASCII, LATIN_WORD, LETTER, VIETNAMESE
+
+    if len(VIETNAMESE.findall(text)) <= _VIETNAMESE * len(LETTER.findall(text)):
+        return False
+    words = LATIN_WORD.findall(text)
+    return sum(BEYOND_ASCII.search(word) is not None for word in words) > _MARKED * len(words)
 
 
 def peeked(items: Iterable[_Item]) -> tuple[list[_Item], Iterator[_Item]]:
@@ -81,13 +93,14 @@ def choose_tokenizer(
     script = unspaced_script("\n".join(texts))
     if script is None:
         return "unicode"
-    reason = f"{what} is written in {script} script, without spaces between words"
+    reason, otherwise = f"{what} is written in {script} script, without spaces between words", _WORDS
     if script == "Vietnamese":
-        reason = f"{what} is Vietnamese, where spaces separate syllables, not words"
+        reason = f"{what} looks Vietnamese, where spaces separate syllables, not words"
+        otherwise = "or, if it is another language, give --tokenizer unicode"
     for name, dictionary in DICTIONARIES.items():
         if dictionary.script == script:
             if not _installed(dictionary):
-                hint = f"its tokenizer is not installed: pip install '{_extra(name)}'; {_WORDS}"
+                hint = f"its tokenizer is not installed: pip install '{_extra(name)}'; {otherwise}"
                 raise SubdpError(reason, where=where, hint=hint)
             return name
     raise SubdpError(reason, where=where, hint=f"name a plug-in's tokenizer with --tokenizer; {_WORDS}")
@@ -181,9 +194,13 @@ def _vietnamese() -> Tokenizer:
 
     def words(text: str) -> list[str]:
         found = ViTokenizer.spacy_tokenize(text)
-        tokens = found[0] if isinstance(found, tuple) else []  # It gives the text back where it finds no token.
-        # The syllables of a word are joined by an underscore; in a treebank they are separated by a space.
-        return [token if token in text else token.replace("_", " ") for token in tokens]
+        tokens, end, cut = found[0] if isinstance(found, tuple) else [], 0, list[str]()
+        for token in tokens:
+            # Its underscores join the syllables of a word, unless the text has them; in a treebank a space does.
+            here = re.compile(r"(?:_|\s+)".join(map(re.escape, token.split("_")))).search(text, end)
+            cut.append(" ".join(here[0].split()) if here else token)
+            end = here.end() if here else end
+        return cut
 
     return words
 

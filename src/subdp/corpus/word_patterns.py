@@ -49,7 +49,8 @@ SCRIPTS = {
     script: regex.compile(rf"\p{{L}}(?<=\p{{{script}}})")
     for script in ("Han", "Thai", "Lao", "Khmer", "Myanmar", "Tibetan")
 }
-VIETNAMESE = regex.compile("[ƠơƯưẤ-ặẾ-ệỐ-ợỨ-ự]")  # Yoruba and Igbo have others of its letters with dots.
+VIETNAMESE = regex.compile("[Ấ-ặẾ-ệỐ-ợỨ-ự]")  # With two marks: Jarai has ơ and ư too, Yoruba and Igbo have dots.
+LATIN_WORD, BEYOND_ASCII = regex.compile(r"\p{L}+"), regex.compile(r"[^\x00-\x7F]")
 UNSPACED = regex.compile(r"\p{L}(?<=[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}])")
 
 _CLOSING = r"(?:[\p{SB=Close}--\p{Ps}]{0,3}(?:\s»)?)"

@@ -17,10 +17,12 @@ compile.
 from __future__ import annotations
 
 from collections.abc import Callable
-from unicodedata import normalize
+from unicodedata import category, normalize
 
 from subdp.corpus.tokenizers import Tokenizer, find_tokenizer
 from subdp.support.errors import SubdpError
+
+_UNSEEN = ("Cc", "Cf")  # Unicode's categories of characters that are not seen.
 
 
 def words_of(text: str, tokenizer: str | Tokenizer = "unicode") -> tuple[str, ...]:
@@ -91,9 +93,10 @@ def _unicode_words(text: str) -> tuple[str, ...]:
 
 
 def _checked(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
-    """The plug-in's words without the white space that some give as words too."""
+    """The plug-in's words without the white space and the invisible characters that some give as words too."""
     words = tuple(tokenizer(text))
     for word in words:
         if not isinstance(word, str):
             raise SubdpError(f"the tokenizer gave a {type(word).__name__} instead of a word", hint="it must give str")
-    return tuple(composed(word.strip()) for word in words if word.strip())
+    visible = (composed(word.strip()) for word in words if any(category(one) not in _UNSEEN for one in word.strip()))
+    return tuple(visible)

@@ -1,10 +1,9 @@
-"""8-bit products: the linear maps inside an encoder's layers, in integers, for processors with VNNI instructions.
+"""8-bit products: the linear maps in an encoder's layers, in integers, for processors with AVX-512 VNNI instructions.
 
-    in_eight_bits(encoder.blocks)
+    in_eight_bits(encoder.blocks, encoder.name)
 
 y = W x + b becomes y = s_W · s_x · (W₈ x₈) + b, where every row of W and every vector x is divided by a scale of its
-own, so that its largest entry is 127, and rounded. A scale for each vector, instead of one for a whole batch, means
-that a sentence's vectors do not depend on the other sentences in its batch. Imports torch.
+own, so that its largest entry is 127, and rounded. No scale depends on the other sentences of a batch. Imports torch.
 """
 
 from __future__ import annotations
@@ -12,10 +11,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from subdp.encoder.threads import side_by_side
 from subdp.support.errors import SubdpError
 
 _LARGEST = 127
-_TINY = 1e-30  # The scale of a row of zeros, which no number is divided by 0 for.
+_TINY = 1e-30  # Minimum scale: avoids dividing a row of zeros by 0.
 
 
 class EightBitLinear(nn.Module):
@@ -48,23 +48,28 @@ def integer_product(x: Tensor, weight: Tensor) -> Tensor:
 def in_eight_bits(blocks: nn.Module, where: str) -> None:
     """Replace the linear maps in an encoder's layers, in place; an error where this processor is not made for it."""
     check_processor()
+    if next(blocks.parameters()).dtype != torch.float32:
+        raise SubdpError("8-bit products are for an encoder in float32", where=where)
     parts = [(module, *child) for module in blocks.modules() for child in module.named_children()]
     found = [(module, name, part) for module, name, part in parts if isinstance(part, nn.Linear)]
     if not found:
         raise SubdpError("has no linear layers to run in 8 bits", where=where, hint="leave out --encoder-bits")
-    for module, name, part in found:
-        setattr(module, name, EightBitLinear(part))
+
+    def replace(place: tuple[nn.Module, str, nn.Linear]) -> None:
+        setattr(place[0], place[1], EightBitLinear(place[2]))
+
+    # One core for each: on a busy machine, many small operations that all cores share wait for each other.
+    side_by_side(replace, found, torch.device("cpu"))
 
 
 def check_processor() -> None:
     """Raise unless 8-bit products are exact and fast here.
 
-    Without VNNI instructions, the libraries below torch add up 8-bit products in 16 bits, which overflows in silence.
+    Without these instructions, the libraries below torch add up 8-bit products in 16 bits, which overflows in silence.
     """
     most = torch.full((32, 64), _LARGEST, dtype=torch.int8)
-    exact = bool((integer_product(most, most) == 64 * _LARGEST**2).all())
-    if not (exact and torch.cpu._is_vnni_supported()):
-        reason = "8-bit products need a processor with VNNI instructions, which this one lacks"
+    if not torch.cpu._is_vnni_supported() or (integer_product(most, most) != 64 * _LARGEST**2).any():
+        reason = "8-bit products need a processor with AVX-512 VNNI instructions, which this one lacks"
         raise SubdpError(reason, hint="leave out --encoder-bits (encoder_bits in a file, bits= in Python)")
 
 

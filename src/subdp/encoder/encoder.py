@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -40,8 +40,6 @@ _SHORTEST = 0.9  # Minimum length in a batch, relative to its longest sentence, 
 _HELD_BYTES = 256 << 20  # Memory for a chunk's results while they are put back in order.
 _MOST_WORDS = 16384  # In a chunk: enough that sorting by length leaves hardly any padding.
 _REMEMBERED_WORDS = 1 << 20
-EIGHT_BITS = "-8bits"
-"""How the fingerprint of an encoder with 8-bit products ends; a parser may be used with 8 bits and with 32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +122,11 @@ class Encoder:
         """The bundled encoder, a local model folder, a plug-in, or a Hugging Face model (downloaded when needed).
 
         Of an encoder-decoder only the encoder is kept. No code that comes with a model is ever run. By default a GPU is
-        used if there is one: CUDA in float16, anything else in float32. With 8 `bits`, the products in its layers are
-        those of 8-bit integers, about twice as fast on processors with VNNI instructions, and only there.
+        used if there is one: CUDA in float16, anything else in float32. With 8 `bits`, the matrix products in its
+        layers are computed with 8-bit integers, about twice as fast on processors with AVX-512 VNNI, and only there.
         """
+        if bits not in get_args(EncoderBits):
+            raise SubdpError(f"bits cannot be {bits!r}", hint="give 8 or 32")
         device = find_device(device)
         if bits == 8 and device.type != "cpu":
             hint = "leave out --encoder-bits, or add --device cpu"
@@ -140,12 +140,18 @@ class Encoder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of configuration, weights and tokenizer, which ties features to the encoder that made them.
+        """Ties features to the encoder that made them; 8-bit products give other vectors, so it differs for them."""
+        return self.weights if self.bits == 32 else f"{self.weights}-{self.bits}bits"
 
-        With 8-bit products vectors are others, and so is this.
-        """
-        weights = FINGERPRINT if self.name == "bundled" else hash_folder(self.folder)
-        return weights + EIGHT_BITS if self.bits == 8 else weights
+    @cached_property
+    def weights(self) -> str:
+        """A hash of configuration, weights and tokenizer, by which parsers know their encoder, whatever its `bits`."""
+        return FINGERPRINT if self.name == "bundled" else hash_folder(self.folder)
+
+    @property
+    def title(self) -> str:
+        """Its name, with the bits of its products where they are not the usual ones."""
+        return self.name if self.bits == 32 else f"{self.name}, {self.bits}-bit products"
 
     def encode(self, sentences: Iterable[Sequence[str]], layers: Sequence[int] | None = None) -> Iterator[Encoded]:
         """Encode tokenised sentences at the layers asked for (default: all), as a stream, in order.

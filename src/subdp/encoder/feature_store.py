@@ -164,7 +164,7 @@ class FeatureStore:
             with contextlib.suppress(OSError):
                 if time.time() - file.stat().st_mtime > _STALE_SECONDS:
                     file.unlink()
-        about = {"encoder": self.encoder.name, "layers": self.layers, "hidden": self.encoder.hidden}
+        about = {"encoder": self.encoder.title, "layers": self.layers, "hidden": self.encoder.hidden}
         (self.folder / _ABOUT).write_text(json.dumps(about), encoding="utf-8")
 
     def _write(self, batch: pa.RecordBatch, name: str) -> None:

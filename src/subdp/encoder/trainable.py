@@ -55,7 +55,7 @@ class TrainableEncoder(nn.Module):
         self.layers, self.trained = encoder.check_layers(layers), encoder.check_layers(trained)
         if encoder.bits == 8:
             hint = "leave out --encoder-bits"
-            raise SubdpError("an encoder with trained layers has no 8-bit products", where=encoder.name, hint=hint)
+            raise SubdpError("8-bit products cannot be used with trained encoder layers", hint=hint)
         if max(self.trained) > max(self.layers):
             hint = f"the network reads layers up to {max(self.layers)}; name none above it"
             raise SubdpError(f"layer {max(self.trained)} of the encoder cannot be trained", hint=hint)

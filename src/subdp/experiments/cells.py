@@ -153,7 +153,7 @@ class Bench:
         scores = {split: parser.evaluate(self.gold(cell.language, split)) for split in self.grid.splits}
         made = {name: parser.about.get(name) for name in ("epochs", "best_epoch", "agreement", "adapted_on")}
         made["upos"] = {split: found.upos for split, found in scores.items()}
-        made |= {"seconds": time.perf_counter() - start, "encoder": parser.encoder.name}
+        made |= {"seconds": time.perf_counter() - start, "encoder": parser.encoder.title}
         result = Result(cell, {split: found.per_sentence for split, found in scores.items()}, made)
         write_json(folder / RESULT, as_json(result))
         return str(result)

@@ -48,7 +48,7 @@ class ExperimentOptions:
     encoder: str | None = None
     """Train a source parser with this encoder for every seed; without one, all seeds use the parser that ships."""
     encoder_bits: EncoderBits = 32
-    """Bits of the encoder's products: 32, or 8, which is faster on processors with VNNI instructions."""
+    """Precision of the encoder's matrix products in bits: 32, or 8, faster on processors with AVX-512 VNNI."""
     bitext: tuple[str, ...] = ("ntrex", "pud", "tatoeba")
     """The folders of bitext to learn from; `pud` stands for the parallel treebanks."""
     tatoeba: Count = 1000

@@ -21,6 +21,7 @@ def card(values: Mapping[str, Sequence[str]], encoder: Mapping[str, Any], about:
     """The text of `README.md` in a model folder; `about` is what `Parser.train` and `Parser.adapt` note down."""
     name = encoder["name"]
     note = " (the encoder that installs with subdp, not the paper's XLM-R)" if name == "bundled" else ""
+    bits = f"; trained with {encoder['bits']}-bit products" if "bits" in encoder else ""
     lines = [
         *_front_matter(about),
         f"# {about.get('title', 'A dependency parser')}",
@@ -28,7 +29,7 @@ def card(values: Mapping[str, Sequence[str]], encoder: Mapping[str, Any], about:
         "Made with subdp (Substructure Distribution Projection, Shi, Gimpel and Livescu 2022).",
         "",
         *_history(about),
-        f"- Encoder: `{name}`{note}, fingerprint `{encoder['fingerprint']}`.",
+        f"- Encoder: `{name}`{note}, fingerprint `{encoder['fingerprint']}`{bits}.",
         *(f"- {_title(kind)}: {', '.join(items)}." for kind, items in values.items()),
         *(f"- On {split}: {scores}." for split, scores in about.get("scores", {}).items()),
     ]

@@ -23,7 +23,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from subdp.corpus.tokenizers import AUTO
-from subdp.encoder.encoder import EIGHT_BITS, Encoder
+from subdp.encoder.encoder import Encoder
 from subdp.network.biaffine import Biaffine
 from subdp.network.model_card import card
 from subdp.projection.substructures import ARCS, LABELS, Inventory
@@ -58,7 +58,7 @@ class Model:
     @property
     def fingerprint(self) -> str:
         """A hash of the encoder and the weights."""
-        digest = hashlib.sha256(self.encoder["fingerprint"].encode())
+        digest = hashlib.sha256(f"{self.encoder['fingerprint']}{self.encoder.get('bits', '')}".encode())
         for name, tensor in sorted(self.tensors.items()):
             digest.update(name.encode() + tensor.detach().cpu().numpy().tobytes())
         return digest.hexdigest()[:32]
@@ -70,8 +70,7 @@ class Model:
 
     def check_encoder(self, encoder: Encoder, where: str) -> None:
         """Raise unless the model was trained with this encoder, whatever the bits of its products."""
-        now, then = (one.removesuffix(EIGHT_BITS) for one in (encoder.fingerprint, self.encoder["fingerprint"]))
-        if now != then:
+        if encoder.weights != self.encoder["fingerprint"]:
             hint = f"it was trained with {self.encoder['name']}; name that one with --encoder, or encoder= in Python"
             raise SubdpError("was trained with another encoder", where=where, hint=hint)
 
@@ -80,9 +79,10 @@ def encoder_facts(encoder: Encoder) -> dict[str, Any]:
     """What a model folder says of its encoder."""
     return {
         "name": encoder.name,
-        "fingerprint": encoder.fingerprint,
+        "fingerprint": encoder.weights,
         "layers": encoder.layers,
         "hidden": encoder.hidden,
+        **({} if encoder.bits == 32 else {"bits": encoder.bits}),
     }
 
 

@@ -37,7 +37,7 @@ class RunOptions:
     encoder: str | None = None
     """Encoder for training a source parser, or the present location of the given source parser's encoder."""
     encoder_bits: EncoderBits = 32
-    """Bits of the encoder's products: 32, or 8, which is faster on processors with VNNI instructions."""
+    """Precision of the encoder's matrix products in bits: 32, or 8, faster on processors with AVX-512 VNNI."""
     gold_trees: tuple[str, ...] = ()
     """Treebanks that the bitexts translate, one for all or one for each: their trees are projected instead of the
     source parser's predictions."""

@@ -63,6 +63,7 @@ class Run:
             say(f"{self.output}: already finished with the same data and options; there is nothing to do")
             return 0
         self._prepare()
+        self._check_bits()
         # An error in them is better found now than after hours of training.
         read_trees(self.options.trees, list(self.options.gold.values()))
         for path in self.options.gold_trees:
@@ -71,6 +72,17 @@ class Run:
         with open_text_output(config) as write:
             write(self.config())
         return performed
+
+    def _check_bits(self) -> None:
+        """Raise where 8-bit products are not to be had, before hours of work."""
+        if self.options.encoder_bits == 32:
+            return
+        from subdp.encoder.eight_bits import check_processor
+
+        check_processor()
+        if any(section.encoder_layers for section in (self.settings.train, self.settings.adapt, self.settings.tune)):
+            hint = "leave out --encoder-bits, or the settings encoder-layers"
+            raise SubdpError("8-bit products cannot be used with trained encoder layers", hint=hint)
 
     @cached_property
     def work(self) -> Work:
@@ -112,6 +124,11 @@ class Run:
             hint = "name another folder with -o"
             raise SubdpError(f"cannot be written: {error.strerror}", where=str(self.output), hint=hint) from None
 
+    @property
+    def _bits(self) -> dict[str, int]:
+        """What stages depend on where the encoder's products are not the usual ones."""
+        return {} if self.options.encoder_bits == 32 else {"encoder_bits": self.options.encoder_bits}
+
     def _left(self) -> list[Path]:
         """What a killed process was writing."""
         return leftovers(self.output, _WRITTEN)
@@ -122,9 +139,7 @@ class Run:
         options, settings = self.options, self.settings
         numbers = range(len(options.bitext))
         source = [self._source()] if options.treebank is not None else []
-        bits = "" if options.encoder_bits == 32 else f"-{options.encoder_bits}bits"
         parsers = [source[0].key if source else _hash_model(options.parser_folder(n, self.output)) for n in numbers]
-        parsers = [parser + bits for parser in parsers]
         clean = [self._clean(number) for number in numbers]
         encode = [self._encode(number, clean[number], parsers) for number in numbers]
         project = [self._project(number, clean[number], parsers[number]) for number in numbers]
@@ -175,7 +190,7 @@ class Run:
             {
                 "treebank": file_hash(str(options.treebank)),
                 "encoder": options.encoder,
-                **({} if options.encoder_bits == 32 else {"encoder_bits": options.encoder_bits}),
+                **self._bits,
                 "network": as_dict(settings.network),
                 "train": as_dict(settings.train),
                 "seed": options.seed,
@@ -204,6 +219,7 @@ class Run:
                 "clean": clean.key,
                 "parsers": sorted({parsers[0], *([] if gold else [parsers[number]])}),
                 **({"side": "target"} if gold else {}),
+                **self._bits,
             },
             lambda _: self.work.encode(number),
         )
@@ -214,7 +230,7 @@ class Run:
         return Stage(
             stage_name("project", number),
             f"{'parse the source side' if gold is None else 'read the gold trees'}, align the words, project",
-            inputs | ({} if gold is None else {"gold_trees": file_hash(gold)}),
+            inputs | ({} if gold is None else {"gold_trees": file_hash(gold)}) | self._bits,
             lambda folder: self.work.project(folder, number),
         )
 

@@ -191,8 +191,8 @@ class Work:
         """The source parser of a bitext, loaded once; parsers with the same encoder share it."""
         folder = self.options.parser_folder(number, self.output)
         if folder not in self._parsers:
-            options: Any = {"device": self.device, "bits": self.options.encoder_bits}
-            parser = Parser.load(folder, encoder=self.options.encoder, **options)
+            bits = self.options.encoder_bits
+            parser = Parser.load(folder, encoder=self.options.encoder, device=self.device, bits=bits)
             for other in self._parsers.values():
                 if other.encoder.fingerprint == parser.encoder.fingerprint:
                     parser = replace(parser, encoder=other.encoder)

@@ -133,7 +133,7 @@ def _check(name: str, value: Any, kind: Any, where: str | None) -> None:
 def _fits(value: Any, kind: Any) -> bool:
     base, bounds = _parts(kind)
     if get_origin(base) is Literal:
-        return value in get_args(base)
+        return any(value == choice and type(value) is type(choice) for choice in get_args(base))
     if get_origin(base) is tuple:
         return isinstance(value, tuple) and all(_fits(item, get_args(base)[0]) for item in value)
     if isinstance(value, bool) or not isinstance(value, (int, float) if base is float else base):

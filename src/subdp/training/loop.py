@@ -56,17 +56,19 @@ def train(
     held_out: Callable[[Biaffine], float] | None = None,
     folder: Path | None = None,
     title: str = "training",
+    encoder: str = "",
 ) -> History:
     """Train a network in place; it ends with the weights of the best epoch by `held_out` (more is better), or the last.
 
     With a `folder`, a checkpoint is written after every epoch, in the background (a full disk is noticed only at the
-    end of the next one), and training resumes from a checkpoint that is there.
+    end of the next one), and training resumes from a checkpoint that is there. `encoder` is the fingerprint of the one
+    whose vectors the network reads: a checkpoint of another is refused.
     """
     network.train()  # For CUDA, whose LSTM has no gradients in eval mode; dropout masks are passed in.
     learner, ranks = Learner(network, examples, config), current_ranks()
     trained, optimizer = learner.trained, learner.optimizer
     average, best = _copy(trained), _copy(trained)
-    history = History(data=_data_key(examples, seed))
+    history = History(data=_data_key(examples, seed, encoder))
     if folder is not None and (folder / CHECKPOINT).exists():
         history = _restore(folder / CHECKPOINT, history.data, trained, optimizer, average, best)
     words = sum(examples.lengths)
@@ -103,9 +105,9 @@ def mean_loss(network: Biaffine, examples: Examples) -> float:
         return sum(examples.loss(network, part).item() for part in parts) / sum(examples.lengths)
 
 
-def _data_key(examples: Examples, seed: int) -> str:
-    """What tells one training from another: the seed, what the examples are, and the number of words of each."""
-    facts = json.dumps([seed, examples.origin, list(examples.lengths)])
+def _data_key(examples: Examples, seed: int, encoder: str) -> str:
+    """What tells one training from another: seed, encoder, what the examples are, and the number of words of each."""
+    facts = json.dumps([seed, encoder, examples.origin, list(examples.lengths)])
     return hashlib.sha256(facts.encode()).hexdigest()[:16]
 
 
@@ -170,7 +172,7 @@ def _restore(
         with safetensors.safe_open(path, "pt") as file:
             history = History(**json.loads(file.metadata()["history"]))
             if history.data != data:
-                raise KeyError("its data or its seed was another")
+                raise KeyError("its data, encoder or seed was another")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dictionary
         trained.load_state_dict({name: tensors[f"weights.{name}"] for name in trained.state_dict()})
         for name in trained.state_dict():

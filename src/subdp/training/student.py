@@ -18,11 +18,15 @@ from subdp.training.loop import train
 
 @dataclass(frozen=True, slots=True)
 class Student:
-    """A network to train, with the vectors that it reads and the values that it predicts."""
+    """A network to train, with the vectors that it reads and the values that it predicts.
+
+    `encoder` is the fingerprint of the one whose vectors they are.
+    """
 
     network: Biaffine
     batcher: Batcher
     inventory: Inventory
+    encoder: str
 
     def fit(
         self,
@@ -35,7 +39,8 @@ class Student:
         title: str,
     ) -> dict[str, Any]:
         """Train in place, as `train` does; gives back what a model card says of it."""
-        history = train(self.network, examples, config, seed=seed, held_out=held_out, folder=folder, title=title)
+        options: Any = {"seed": seed, "held_out": held_out, "folder": folder, "title": title, "encoder": self.encoder}
+        history = train(self.network, examples, config, **options)
         return {
             "seed": seed,
             "training": as_dict(config),
