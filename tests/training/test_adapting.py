@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 
 from subdp.cli.main import app
 from subdp.corpus.corrected import read_trees
@@ -16,6 +19,9 @@ from subdp.projection.silver import Silver
 from subdp.support.errors import SubdpError
 from subdp.support.settings import NetworkConfig, Settings, TrainConfig
 from subdp.training import adapting
+from subdp.training.examples import SoftExamples
+from subdp.training.losses import Projected
+from subdp.training.null_mass import agreeing
 from tests.grammar import toy_pairs, toy_silver
 
 pytestmark = pytest.mark.trains
@@ -71,7 +77,11 @@ def test_after_a_few_trees_weights_go_back_towards_those_before_as_far_as_there_
         assert way(part, source, scorers=True) == way(whole, source, scorers=True) > 0, "labels and tags stay"
 
 
-def test_after_silver_weights_go_back_the_further_the_fewer_pairs_it_has(source: Parser, silver: Silver) -> None:
+def test_after_silver_weights_go_back_the_further_the_fewer_pairs_it_has(
+    source: Parser, silver: Silver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapting, "_PARTS", (1.0,))
+
     def adapted(prior: float) -> Parser:
         losses = replace(SETTINGS.losses, prior_pairs=prior)
         return source.adapt(silver, settings=replace(SETTINGS, losses=losses))
@@ -84,6 +94,41 @@ def test_after_silver_weights_go_back_the_further_the_fewer_pairs_it_has(source:
         assert way(part, source, scorers=True) == way(whole, source, scorers=True) > 0, "labels and tags stay"
     assert SETTINGS.losses.prior_pairs > 0
     assert Settings.resolve(losses="paper").losses.prior_pairs == 0
+
+
+def test_after_silver_the_share_that_agrees_best_with_held_out_pairs_is_kept_the_largest_of_equals(
+    source: Parser, silver: Silver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = source.adapt(silver, settings=replace(SETTINGS, losses=replace(SETTINGS.losses, prior_pairs=0)))
+    found, most = iter([0.1, 0.5, 0.5, 0.2, 0.3]), len(silver) / (len(silver) + 60)
+    monkeypatch.setattr(SoftExamples, "agreement", lambda *_: next(found))
+    part = source.adapt(silver, settings=replace(SETTINGS, losses=replace(SETTINGS.losses, prior_pairs=60)))
+    assert part.about["kept"] == pytest.approx(0.6 * most)
+    gone = way(part, source, scorers=False) / way(whole, source, scorers=False)
+    assert gone == pytest.approx(0.6 * most, abs=1e-3)
+    monkeypatch.undo()
+    settings = replace(SETTINGS, losses=replace(SETTINGS.losses, prior_pairs=60))
+    assert source.adapt(silver, settings=settings, held_out=0).about["kept"] == pytest.approx(most)
+
+
+def test_agreement_counts_words_with_the_head_and_the_label_that_projection_chose() -> None:
+    """Three words: the right head and label, the right head alone, a head that projection is not sure of."""
+    arcs, labels = torch.zeros(1, 4, 4), torch.zeros(1, 4, 4, 2)
+    arcs[0, 1, 0] = arcs[0, 2, 1] = 1
+    arcs[0, 3, 1:3] = 0.4
+    labels[..., 1] = 1
+    projected = Projected({"arcs": arcs, "labels": labels}, torch.ones(1, 4, dtype=torch.bool), torch.zeros(1, 4))
+    chosen = torch.tensor([[0, 0, 1, 1]])
+    own_labels = torch.tensor([[0, 1, 0, 1]])
+    mask = torch.tensor([[False, True, True, True]])
+
+    class Labels:
+        def at(self, heads: torch.Tensor) -> torch.Tensor:
+            assert heads.tolist() == chosen.tolist()
+            return torch.nn.functional.one_hot(own_labels, 2)
+
+    own: Any = SimpleNamespace(mask=mask, arcs=torch.nn.functional.one_hot(chosen, 4).float(), labels=Labels())
+    assert agreeing(own, projected) == (1, 2)
 
 
 def test_a_correction_is_a_known_head_or_its_label_that_the_parser_had_wrong(source: Parser) -> None:

@@ -98,7 +98,9 @@ def test_a_training_that_is_resumed_from_ends_in_the_same_bytes(tiny: Encoder, t
 
 def test_a_training_with_another_seed_or_on_other_sentences_is_not_resumed(tiny: Encoder, tmp_path: Path) -> None:
     parser = train(tiny, tmp_path, epochs=1)
-    refused = rf"{CHECKPOINT}: cannot be resumed from: its data, encoder or seed was another .it belongs to another training"
+    refused = (
+        rf"{CHECKPOINT}: cannot be resumed from: its data, encoder or seed was another .it belongs to another training"
+    )
     with pytest.raises(SubdpError, match=refused):
         train(tiny, tmp_path, seed=2)
     trees = [source for source, _, _ in toy_pairs(30)]

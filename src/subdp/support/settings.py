@@ -109,8 +109,9 @@ class LossConfig:
     """Labels, in full, whose projected mass goes to the source parser's own label distribution; none in the paper.
     This and mixing have no effect if completion is none."""
     prior_pairs: NotNegative = 60.0
-    """Pairs that count as much as what the source parser knew: after n pairs, n / (n + this) of what adaptation changed
-    in its weights is kept, and all of it in the scorers of labels and tags. 0 keeps all of it (paper)."""
+    """Pairs that count as much as what the source parser knew: after n pairs, at most n / (n + this) of what adaptation
+    changed in its weights is kept, less where that agrees better with held-out pairs, and all of it in the scorers of
+    labels and tags. 0 keeps all of it (paper)."""
 
     def __post_init__(self) -> None:
         check_fields(self)

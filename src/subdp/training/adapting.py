@@ -28,6 +28,7 @@ from subdp.training.student import Student
 HELD_OUT = 0.1  # The share of pairs or trees that choose the epoch and are not trained on.
 _ENOUGH_TREES = 100  # Of fewer, a tenth would be too small to choose an epoch by.
 _PRIOR = 60  # n₀: corrections that count as much as what the parser knew before.
+_PARTS = (0.2, 0.4, 0.6, 0.8, 1.0)  # Of the largest share of what silver changed that may be kept.
 
 
 def check_silver(silver: Silver, inventory: Inventory) -> None:
@@ -52,8 +53,10 @@ def adapt_to_silver(
     """Train on projected distributions; held-out pairs choose the epoch.
 
     Links are noisy, and few pairs are too few for the noise to average out. So after n pairs the weights go back part
-    of the way, θ ← θ₀ + n / (n + n₀) · (θ − θ₀), where n₀ is the setting `prior_pairs`. The scorers of labels and tags
-    stay as they are: those are what a parser of another language knows least about.
+    of the way, θ ← θ₀ + s · (θ − θ₀). The share s is at most n / (n + n₀), where n₀ is the setting `prior_pairs`: of
+    this and four smaller shares, the one after which heads and labels agree most with those projected onto held-out
+    pairs. The scorers of labels and tags stay as they are: those are what a parser of another language knows least
+    about.
     """
     order = np.random.default_rng(seed).permutation(len(silver))
     apart = round(held_out * len(silver))
@@ -68,7 +71,8 @@ def adapt_to_silver(
     }
     before = _weights(student)
     made |= _train(student, examples, test, settings.adapt, seed, folder)
-    _go_back(student, before, len(silver) / (len(silver) + settings.losses.prior_pairs))
+    if settings.losses.prior_pairs:
+        made["kept"] = _go_back_by(student, before, len(silver) / (len(silver) + settings.losses.prior_pairs), test)
     return made
 
 
@@ -105,7 +109,7 @@ def adapt_to_trees(
     before = _weights(student)
     made = {"adapted_on": _trees_facts(trees)} | _train(student, examples, test, config, seed, folder)
     if not apart:
-        _go_back(student, before, corrections / (corrections + _PRIOR))
+        _go_back(student, before, _weights(student), corrections / (corrections + _PRIOR))
     return made
 
 
@@ -116,12 +120,23 @@ def _weights(student: Student) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def _go_back(student: Student, before: Mapping[str, Tensor], share: float) -> None:
+def _go_back(student: Student, before: Mapping[str, Tensor], after: Mapping[str, Tensor], share: float) -> None:
     """Keep this share of what training changed, and all of it in the scorers of labels and tags."""
     free = [f".scorers.{name}." for name in student.inventory if name != ARCS.name]
     for name, tensor in trained_parts(student.network, student.batcher).state_dict().items():
         if not any(one in name for one in free):
-            tensor.copy_(before[name].lerp(tensor, share))
+            tensor.copy_(before[name].lerp(after[name], share))
+
+
+def _go_back_by(student: Student, before: Mapping[str, Tensor], most: float, test: SoftExamples) -> float:
+    """Keep the share, `most` or less, that agrees best with held-out pairs; the largest of equals. Returns it."""
+    after, found = _weights(student), dict[float, float]()
+    for share in [most * part for part in _PARTS] if test.lengths else [most]:
+        _go_back(student, before, after, share)
+        found[share] = test.agreement(student.network)
+    best = max(found, key=lambda share: (found[share], share))
+    _go_back(student, before, after, best)
+    return best
 
 
 def _train(
