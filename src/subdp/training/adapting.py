@@ -28,7 +28,7 @@ from subdp.training.student import Student
 HELD_OUT = 0.1  # The share of pairs or trees that choose the epoch and are not trained on.
 _ENOUGH_TREES = 100  # Of fewer, a tenth would be too small to choose an epoch by.
 _PRIOR = 60  # n₀: corrections that count as much as what the parser knew before.
-_PARTS = (0.2, 0.4, 0.6, 0.8, 1.0)  # Of the largest share of what silver changed that may be kept.
+_PARTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # Of the largest share of what silver changed that may be kept.
 
 
 def check_silver(silver: Silver, inventory: Inventory) -> None:
@@ -54,9 +54,8 @@ def adapt_to_silver(
 
     Links are noisy, and few pairs are too few for the noise to average out. So after n pairs the weights go back part
     of the way, θ ← θ₀ + s · (θ − θ₀). The share s is at most n / (n + n₀), where n₀ is the setting `prior_pairs`: of
-    this and four smaller shares, the one after which heads and labels agree most with those projected onto held-out
-    pairs. The scorers of labels and tags stay as they are: those are what a parser of another language knows least
-    about.
+    this and smaller shares, the one after which heads agree most with those projected onto held-out pairs. The scorers
+    of labels and tags stay as they are: those are what a parser of another language knows least about.
     """
     order = np.random.default_rng(seed).permutation(len(silver))
     apart = round(held_out * len(silver))
@@ -131,9 +130,9 @@ def _go_back(student: Student, before: Mapping[str, Tensor], after: Mapping[str,
 def _go_back_by(student: Student, before: Mapping[str, Tensor], most: float, test: SoftExamples) -> float:
     """Keep the share, `most` or less, that agrees best with held-out pairs; the largest of equals. Returns it."""
     after, found = _weights(student), dict[float, float]()
-    for share in [most * part for part in _PARTS] if test.lengths else [most]:
+    for share in (most * part for part in _PARTS):
         _go_back(student, before, after, share)
-        found[share] = test.agreement(student.network)
+        found[share] = test.agreement(student.network) if test.lengths else 0.0
     best = max(found, key=lambda share: (found[share], share))
     _go_back(student, before, after, best)
     return best

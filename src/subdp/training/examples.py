@@ -27,7 +27,7 @@ from subdp.support.progress import progress
 from subdp.support.settings import LossConfig
 from subdp.support.values import as_dict
 from subdp.training.losses import Projected, loss_weights, mean_of_sources, project_batch, tree_loss, weighted_loss
-from subdp.training.null_mass import Teacher, agreeing, measure
+from subdp.training.null_mass import Teacher, measure
 from subdp.training.packed import MOST_WORDS, Packed, pack, packed_loss
 
 _MOST_PAIRS = 1000  # Some 20,000 words: enough to measure agreement by relation, whatever the size of the bitext.
@@ -134,9 +134,8 @@ class SoftExamples:
 
     @torch.no_grad()
     def agreement(self, network: Biaffine) -> float:
-        """How often a network's head and label of a word are those that projection chose."""
-        counts = [agreeing(*one) for one in self._first(network, labels=True)]
-        return sum(same for same, _ in counts) / max(1, sum(words for _, words in counts))
+        """How often a network's likeliest head of a word is the one that projection chose."""
+        return measure(self._first(network))[ARCS.name].overall
 
     def worked_out(self, device: torch.device) -> SoftExamples:
         """The same examples with what they are to be fitted to worked out, as far as there is room for it.
@@ -182,12 +181,12 @@ class SoftExamples:
         positions = torch.arange(projected.arcs.shape[1], device=device)
         return loss_weights(projected, (positions > 0) & (positions <= lengths), self.config), words
 
-    def _first(self, network: Biaffine, *, labels: bool = False) -> Iterator[tuple[Scored, Projected]]:
-        """A network's scores of the first examples, with the distributions projected onto them; labels if asked for."""
+    def _first(self, network: Biaffine) -> Iterator[tuple[Scored, Projected]]:
+        """A network's scores of the first examples, with the distributions projected onto them, but for labels."""
         for indices in batches(self.lengths[:_MOST_PAIRS], UNTRAINED_WORDS, seed=0):
             pairs = [self.silver[number] for number in self.indices[indices].tolist()]
             own = network(self.batcher([pair.target for pair in pairs]))
-            yield own, self._project(pairs, own.mask.device, labels=labels)
+            yield own, self._project(pairs, own.mask.device, labels=False)
 
     def _project(self, pairs: Sequence[SilverPair], device: torch.device, *, labels: bool = True) -> Projected:
         """The projected distributions of a batch, padded; the mean where there are several sources."""

@@ -161,16 +161,6 @@ def measure(batches: Iterator[tuple[Scored, Projected]]) -> dict[str, Agreement]
     return found
 
 
-def agreeing(own: Scored, projected: Projected) -> tuple[int, int]:
-    """Of the words for which projection chose a head: those with that head and its likeliest label; and all."""
-    mass, best = projected.arcs.max(-1)
-    labels = projected.distributions["labels"]
-    label = labels.gather(2, best[..., None, None].expand(-1, -1, 1, labels.shape[-1])).squeeze(2).argmax(-1)
-    sure, heads = own.mask & (mass >= _SURE), own.arcs.argmax(-1)
-    same = sure & (heads == best) & (own.labels.at(heads).argmax(-1) == label)
-    return int(same.sum()), int(sure.sum())
-
-
 def _count(projected: Tensor, chosen: Tensor, group: Tensor, mask: Tensor, groups: int) -> Agreement:
     """Agreement in one batch, by the groups that words are in. Shape: projected [B, N+1, values], the rest [B, N+1]."""
     mass, best = projected.max(-1)
