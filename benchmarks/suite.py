@@ -2,12 +2,13 @@
 
     python benchmarks/suite.py --data DATA                    # all: more than an hour on two cores
     python benchmarks/suite.py --data DATA --only decode startup
+    python benchmarks/suite.py --data DATA --repeats 3        # instead of five; the rows then say so
     python benchmarks/suite.py --data DATA --try              # smallest sizes, one repeat, to see that all of it runs
 
 DATA holds UD 2.2, NTREX-128 and Tatoeba as `ud/UD_English-EWT`, `ud/UD_German-GSD`, `bitext/ntrex/en.txt`, `de.txt` and
 so on, and `bitext/tatoeba/en-de.tsv` (`subdp data ud` fetches the treebanks). A benchmark whose data is missing, or
 that fails, is named in the results and the others continue. Rows of benchmarks that were not run this time are kept
-from the last time, if no installed version has changed since.
+from the last time, if neither the processor nor an installed version has changed since.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ PACKAGES = ("subdp", "torch", "transformers", "numpy", "numba")
 BUILD = HERE.parent / "build"
 PEERS = re.findall(r"^[A-Za-z][\w.-]*", (HERE / "peers.txt").read_text(), re.MULTILINE)
 VERSIONS = {name: version(name) for name in (*PACKAGES, *PEERS)}
+VECTORS = ("avx2", "avx512f", "avx512_vnni", "avx_vnni")
 TRIED = "Smallest sizes and one repeat: these figures say nothing but that everything runs."
 
 BOUNDS = (
@@ -98,20 +100,29 @@ def run(name: str, flags: list[str]) -> list[Row] | str:
     return [Row.of_json(values) for values in json.loads(done.stdout.splitlines()[-1])]
 
 
+def processor() -> str:
+    """The processor's name and the vector instructions that it has, as far as Linux tells."""
+    file = Path("/proc/cpuinfo")
+    told = dict(re.findall(r"^(model name|flags)\s*: (.*)$", file.read_text(), re.MULTILINE)) if file.exists() else {}
+    flags = [name for name in VECTORS if name in told.get("flags", "").split()]
+    return f"{told.get('model name', platform.processor() or 'unknown processor')} ({', '.join(flags) or '?'})"
+
+
 class Kept:
     """The rows so far, by benchmark, in a file, so that a later failure does not lose hours of work."""
 
     def __init__(self, path: Path):
         self.path, self.rows = path, dict[str, list[Row]]()
         values = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        if values.get("versions") == VERSIONS:
+        if values.get("versions") == VERSIONS and values.get("processor") == processor():
             self.rows = {name: [Row.of_json(row) for row in rows] for name, rows in values["rows"].items()}
 
     def add(self, name: str, rows: list[Row]) -> None:
         self.rows[name] = rows
         plain = {name: [asdict(row) for row in rows] for name, rows in self.rows.items()}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(json.dumps({"versions": VERSIONS, "rows": plain}, indent=1), encoding="utf-8")
+        facts = {"versions": VERSIONS, "processor": processor(), "rows": plain}
+        self.path.write_text(json.dumps(facts, indent=1), encoding="utf-8")
 
 
 def report(rows: list[Row], faults: Mapping[str, str], trying: bool) -> str:
@@ -124,7 +135,7 @@ def report(rows: list[Row], faults: Mapping[str, str], trying: bool) -> str:
         "Written by `make bench` (`benchmarks/suite.py`), not by hand. Figures are medians, the interquartile range",
         "in brackets. What is compared takes turns, and “times as fast” is the median of the ratios, repeat by repeat.",
         "",
-        f"- {platform.system()}, {platform.machine()}, {os.cpu_count()} cores, {threads} threads, "
+        f"- {platform.system()}, {platform.machine()}, {processor()}, {os.cpu_count()} cores, {threads} threads, "
         f"Python {platform.python_version()}; {time.strftime('%Y-%m-%d')}",
         f"- {', '.join(f'{name} {number}' for name, number in VERSIONS.items())}",
         f"- Aims reached: {sum(bool(row.reached) for row in aimed)} of {len(aimed)}",
@@ -143,6 +154,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--only", nargs="+", choices=list(commands(Path(), False)))
+    parser.add_argument("--repeats", type=int)
     parser.add_argument("--try", dest="trying", action="store_true", help="smallest sizes, one repeat; into build/")
     options = parser.parse_args()
     name = "bench-try" if options.trying else "bench"
@@ -150,14 +162,15 @@ def main() -> None:
     kept, faults = Kept(BUILD / f"{name}.json"), dict[str, str]()
     order = commands(options.data, options.trying)
     for name in options.only or order:
-        found = run(name, order[name])
+        found = run(name, [*order[name], *(["--repeats", str(options.repeats)] if options.repeats else [])])
         if isinstance(found, str):
             faults[name] = found
             say(f"{name}: {found}")
         else:
             kept.add(name, found)
         rows = [row for benchmark in order for row in kept.rows.get(benchmark, [])]
-        page.write_text(report(rows, faults, options.trying), encoding="utf-8")
+        absent = {other: "it was not run" for other in order if other not in kept.rows}
+        page.write_text(report(rows, absent | faults, options.trying), encoding="utf-8")
     print(page.read_text(encoding="utf-8"))
     raise SystemExit(1 if faults else 0)
 
