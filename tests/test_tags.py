@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -264,9 +265,9 @@ def test_layers_are_added_with_no_encoder_but_the_parsers_own(
     source.save(tmp_path / "parser")
     load, loaded = Encoder.load, list[str | Path]()
 
-    def noted(name: str | Path, device: str | None) -> Encoder:
+    def noted(name: str | Path, device: str | None, **options: Any) -> Encoder:
         loaded.append(name)
-        return load(name, device)
+        return load(name, device, **options)
 
     monkeypatch.setattr(Encoder, "load", noted)
     call = ["train", "--parser", tmp_path / "parser", "--treebank", tmp_path / "train.conllu", "-o", tmp_path / "wider"]

@@ -37,7 +37,8 @@ GERMAN = "Das Wort 漢字 heißt auf Japanisch かんじ und auf Thai อัก�
         ("나는 어제 서점에 갔다.", None),
         ("हिन्दी में", None),
         ("Trường đại học bách khoa là một trường lớn ở Hà Nội.", "Vietnamese"),
-        ("Tru\u031bo\u031b\u0300ng đa\u0323i ho\u0323c bách khoa", "Vietnamese"),
+        ("Tru\u031bo\u031b\u0300ng đa\u0323i ho\u0323c lo\u031b\u0301n, mo\u0323\u0302t", "Vietnamese"),
+        ("Été à Đà Nẵng", None),
         ("Mo fẹ́ràn ọmọ náà, ó sì dára púpọ̀.", None),
         ("Ụlọ akwụkwọ ahụ dị na Naịjirịa.", None),
         ("President Võ Văn Thưởng resigned on Wednesday.", None),
@@ -91,7 +92,7 @@ def test_what_is_not_installed_is_refused_with_the_command_that_installs_it(tmp_
     with pytest.raises(SubdpError, match=r"the tokenizer 'zh' needs no_such_package \(pip install 'subdp\[zh\]'\)"):
         words_of(CHINESE, "zh")
     with pytest.raises(SubdpError, match=r"looks Vietnamese, where spaces separate.*'subdp\[vi\]'.*unicode"):
-        list(as_sentences("Trường đại học lớn."))
+        list(as_sentences("Một trường đại học lớn."))
     with pytest.raises(SubdpError, match=r"written in Khmer script.*--tokenizer.*--tokenized"):
         choose_tokenizer("auto", ["ភាសាខ្មែរ"])
 

@@ -231,6 +231,8 @@ class TestMishaps:
         for _ in range(2):
             assert command(*call) == 1
             assert "latin.conllu:1: byte 0xf6 is not UTF-8" in capsys.readouterr().err
+        assert not (data / "out.training").exists()
+        (data / "out.training").mkdir()
         (data / "out.training" / "checkpoint.safetensors").touch()
         assert command(*call) == 1
         assert "holds an interrupted training run (resume it with --resume" in capsys.readouterr().err

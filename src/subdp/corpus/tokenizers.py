@@ -37,7 +37,7 @@ _GROUP = "subdp.tokenizers"
 _JAPANESE = 0.1  # The share of kana from which text in Han characters is Japanese; a Chinese text may quote some.
 # Of letters with two marks: 10 % of NTREX's Vietnamese, none of its 127 others. A name alone does not make a text
 # Vietnamese: more than half of its words have letters beyond ASCII (82 % there).
-_VIETNAMESE, _MARKED = 0.03, 0.5
+_VIETNAMESE, _MARKED, _FEWEST = 0.03, 0.5, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def unspaced_script(text: str) -> str | None:
 def _is_vietnamese(text: str) -> bool:
     from subdp.corpus.word_patterns import BEYOND_ASCII, LATIN_WORD, LETTER, VIETNAMESE
 
-    if len(VIETNAMESE.findall(text)) <= _VIETNAMESE * len(LETTER.findall(text)):
+    if len(VIETNAMESE.findall(text)) < max(_FEWEST, _VIETNAMESE * len(LETTER.findall(text))):
         return False
     words = LATIN_WORD.findall(text)
     return sum(BEYOND_ASCII.search(word) is not None for word in words) > _MARKED * len(words)

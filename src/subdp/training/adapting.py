@@ -53,9 +53,9 @@ def adapt_to_silver(
     """Train on projected distributions; held-out pairs choose the epoch.
 
     Links are noisy, and few pairs are too few for the noise to average out. So after n pairs the weights go back part
-    of the way, θ ← θ₀ + s · (θ − θ₀). The share s is at most n / (n + n₀), where n₀ is the setting `prior_pairs`: of
-    this and smaller shares, the one after which heads agree most with those projected onto held-out pairs. The scorers
-    of labels and tags stay as they are: those are what a parser of another language knows least about.
+    of the way, θ ← θ₀ + s · (θ − θ₀). The share s is at most n / (n + n₀), where n₀ is the setting `prior_pairs`, and
+    less if heads then agree better with those projected onto held-out pairs (`_go_back_by`). The scorers of labels and
+    tags stay as they are: those are what a parser of another language knows least about.
     """
     order = np.random.default_rng(seed).permutation(len(silver))
     apart = round(held_out * len(silver))
@@ -128,14 +128,21 @@ def _go_back(student: Student, before: Mapping[str, Tensor], after: Mapping[str,
 
 
 def _go_back_by(student: Student, before: Mapping[str, Tensor], most: float, test: SoftExamples) -> float:
-    """Keep the share, `most` or less, that agrees best with held-out pairs; the largest of equals. Returns it."""
-    after, found = _weights(student), dict[float, float]()
-    for share in (most * part for part in _PARTS):
+    """Keep a share of what training changed, `most` or less, as held-out pairs have it; returns the share.
+
+    It is `most` if more heads agree with projected ones then than before training, by more than one standard error: of
+    c words that agree before or after alone, √c. Otherwise there was little to learn, and it is the share after which
+    most heads agree, the largest of equals.
+    """
+    after, agreeing = _weights(student), dict[float, Tensor]()
+    for share in [most * part for part in _PARTS] if test.lengths else [most]:
         _go_back(student, before, after, share)
-        found[share] = test.agreement(student.network) if test.lengths else 0.0
-    best = max(found, key=lambda share: (found[share], share))
-    _go_back(student, before, after, best)
-    return best
+        agreeing[share] = test.agreeing(student.network) if test.lengths else torch.ones(1)
+    old, new = agreeing[min(agreeing)], agreeing[most]
+    learnt = new.sum() - old.sum() > (new != old).sum().sqrt()
+    kept = most if learnt else max(agreeing, key=lambda share: (int(agreeing[share].sum()), share))
+    _go_back(student, before, after, kept)
+    return kept
 
 
 def _train(

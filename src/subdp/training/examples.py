@@ -27,7 +27,7 @@ from subdp.support.progress import progress
 from subdp.support.settings import LossConfig
 from subdp.support.values import as_dict
 from subdp.training.losses import Projected, loss_weights, mean_of_sources, project_batch, tree_loss, weighted_loss
-from subdp.training.null_mass import Teacher, measure
+from subdp.training.null_mass import Teacher, measure, same_heads
 from subdp.training.packed import MOST_WORDS, Packed, pack, packed_loss
 
 _MOST_PAIRS = 1000  # Some 20,000 words: enough to measure agreement by relation, whatever the size of the bitext.
@@ -133,9 +133,9 @@ class SoftExamples:
         return replace(self, teacher=teacher), agreements[ARCS.name].overall
 
     @torch.no_grad()
-    def agreement(self, network: Biaffine) -> float:
-        """How often a network's likeliest head of a word is the one that projection chose."""
-        return measure(self._first(network))[ARCS.name].overall
+    def agreeing(self, network: Biaffine) -> Tensor:
+        """For each word for which projection chose a head, whether it is the network's likeliest head. Shape: [K]."""
+        return torch.cat([same_heads(own, projected) for own, projected in self._first(network)])
 
     def worked_out(self, device: torch.device) -> SoftExamples:
         """The same examples with what they are to be fitted to worked out, as far as there is room for it.

@@ -161,6 +161,13 @@ def measure(batches: Iterator[tuple[Scored, Projected]]) -> dict[str, Agreement]
     return found
 
 
+def same_heads(own: Scored, projected: Projected) -> Tensor:
+    """For each word for which projection chose a head, whether the parser's likeliest head is the same. Shape: [K]."""
+    mass, best = projected.arcs.max(-1)
+    sure = own.mask & (mass >= _SURE)
+    return (own.arcs.argmax(-1) == best)[sure].cpu()
+
+
 def _count(projected: Tensor, chosen: Tensor, group: Tensor, mask: Tensor, groups: int) -> Agreement:
     """Agreement in one batch, by the groups that words are in. Shape: projected [B, N+1, values], the rest [B, N+1]."""
     mass, best = projected.max(-1)
