@@ -77,7 +77,8 @@ class RayEngine:
         data = ray.data.from_items(rows, override_num_blocks=len(rows)).map(
             _Worker,
             fn_constructor_args=(ray.put(work), str(folder), surroundings()),
-            compute=ray.data.ActorPoolStrategy(size=actors),
+            # A unit takes seconds: none waits behind another while the next actor is still being started.
+            compute=ray.data.ActorPoolStrategy(size=actors, max_tasks_in_flight_per_actor=1),
             num_cpus=1,
             num_gpus=int(self.gpu),
         )
