@@ -157,13 +157,13 @@ class Parser:
         `bits` is the precision of the encoder's matrix products, 32 by default, or 8, which is faster (`Encoder.load`).
         """
         found = load_folder(find_model(folder))
-        if not isinstance(encoder, Encoder):
-            reads_products = found.config.layers != EMBEDDINGS
-            options: Any = {"bits": bits} if bits is not None and reads_products else {}
-            encoder = Encoder.load(encoder or found.encoder["name"], device, **options)
-        elif bits is not None and bits != encoder.bits:
-            raise SubdpError(f"the encoder that is given has {encoder.bits}-bit products", hint="leave out bits=")
-        model = encoder
+        if isinstance(encoder, Encoder):
+            model = encoder
+            if bits not in (None, model.bits):
+                raise SubdpError(f"the encoder that is given has {model.bits}-bit products", hint="leave out bits=")
+        else:
+            wanted = 32 if found.config.layers == EMBEDDINGS else bits or 32  # Embeddings are looked up, not computed.
+            model = Encoder.load(encoder or found.encoder["name"], device, bits=wanted)
         found.check_encoder(model, str(folder))
         network = found.network.to(model.model.device)
         parser = cls(network, found.config, found.inventory, model, found.about, tokenizer=found.tokenizer)

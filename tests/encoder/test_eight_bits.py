@@ -137,6 +137,7 @@ class TestEncoder:
         with pytest.raises(SubdpError, match="cannot be used with trained encoder layers"):
             Run(options, settings, tmp_path / "out").perform(said.append)
         assert said == []
+        assert not (tmp_path / "out").exists()
 
 
 class TestProcessors:

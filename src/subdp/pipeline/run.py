@@ -62,8 +62,8 @@ class Run:
         if config.exists() and not self._left() and all(stage.state(self.root)[0] == "done" for stage in stages):
             say(f"{self.output}: already finished with the same data and options; there is nothing to do")
             return 0
-        self._prepare()
         self._check_bits()
+        self._prepare()
         # An error in them is better found now than after hours of training.
         read_trees(self.options.trees, list(self.options.gold.values()))
         for path in self.options.gold_trees:
