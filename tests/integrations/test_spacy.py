@@ -45,14 +45,14 @@ def nlp(folder: Path) -> Any:
 class Stub:
     """Stands for a parser that gives every sentence the same tree."""
 
-    def __init__(self, heads: list[int], upos: list[str] | None = None):
-        self.heads, self.upos = heads, upos
+    def __init__(self, heads: list[int], upos: list[str] | None = None, misc: list[str] | None = None):
+        self.heads, self.upos, self.misc = heads, upos, misc
         self.inventory = {"arcs": (), "labels": ("dep", "root")} | ({} if upos is None else {"upos": ("NOUN", "VERB")})
 
     def parse(self, sentences: Iterable[list[str]], confidence: bool) -> Iterator[Sentence]:
         for words in sentences:
             labels = ["dep" if head else "root" for head in self.heads]
-            yield Sentence.of(words, heads=self.heads, labels=labels, upos=self.upos)
+            yield Sentence.of(words, heads=self.heads, labels=labels, upos=self.upos, misc=self.misc)
 
 
 def piped(parser: Any, text: str) -> Any:
@@ -78,9 +78,14 @@ def test_confidences_are_with_the_tokens(nlp: Any) -> None:
     doc = nlp("dog a today sees")
     assert all(0 <= token._.subdp["HeadProb"] <= 1 for token in doc)
     assert all(0 < token._.subdp["LabelProb"] <= 1 for token in doc)
-    rivals = [rival for token in doc for rival, _ in token._.subdp.get("HeadAlt", [])]
-    assert rivals
-    assert all(0 <= rival < len(doc) for rival in rivals)
+
+
+def test_rivals_are_tokens_of_the_document_and_root_is_the_token_itself() -> None:
+    doc = piped(Stub([2, 0], misc=["HeadProb=0.7|HeadAlt=0:0.2", "HeadProb=0.6|HeadAlt=1:0.4"]), " dogs bark")
+    assert [token._.subdp for token in doc[1:]] == [
+        {"HeadProb": 0.7, "HeadAlt": [[1, 0.2]]},
+        {"HeadProb": 0.6, "HeadAlt": [[1, 0.4]]},
+    ]
 
 
 def test_tags_are_set_where_the_parser_predicts_them() -> None:
@@ -170,3 +175,15 @@ def _environment(site: Path) -> dict[str, str]:
 
     paths = [str(site), str(Path(subdp.__file__).parents[1])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def test_the_precision_of_the_encoder_is_part_of_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(Parser, "load", lambda name, **options: asked.append(options["bits"]) or Stub([0]))
+    for config in ({}, {"bits": 8}):
+        nlp = spacy.blank("xx")
+        nlp.add_pipe("subdp", config=config)
+        nlp("One")
+    assert asked == [32, 8]
+    with pytest.raises(Exception, match="bits"):
+        spacy.blank("xx").add_pipe("subdp", config={"bits": 16})

@@ -21,6 +21,7 @@ from spacy.util import minibatch
 from subdp.corpus.treebank import Sentence
 from subdp.corpus.words import sentences_of
 from subdp.parser import Parser
+from subdp.support.settings import EncoderBits
 
 _BATCH = 64  # Documents parsed together, unless `nlp.pipe` is told otherwise.
 _TAGS = "upos"
@@ -29,25 +30,25 @@ _TAGS = "upos"
 @Language.factory(  # type: ignore[untyped-decorator]
     "subdp",
     assigns=["token.head", "token.dep", "token.pos", "token.is_sent_start", "doc.sents"],
-    default_config={"parser": "en", "encoder": None},
+    default_config={"parser": "en", "encoder": None, "bits": 32},
 )
-def make_component(nlp: Language, name: str, parser: str, encoder: str | None) -> ParserPipe:
-    """What `nlp.add_pipe("subdp")` calls; `parser` and `encoder` are what `Parser.load` takes."""
-    return ParserPipe(parser, encoder)
+def make_component(nlp: Language, name: str, parser: str, encoder: str | None, bits: EncoderBits) -> ParserPipe:
+    """What `nlp.add_pipe("subdp")` calls; `parser`, `encoder` and `bits` are what `Parser.load` takes."""
+    return ParserPipe(parser, encoder, bits)
 
 
 class ParserPipe:
     """A parser as a component. It is loaded at the first document, or from the folder of a saved pipeline."""
 
-    def __init__(self, parser: str, encoder: str | None = None):
-        self._name, self._encoder = parser, encoder
+    def __init__(self, parser: str, encoder: str | None = None, bits: EncoderBits = 32):
+        self._name, self._encoder, self._bits = parser, encoder, bits
         if not Token.has_extension("subdp"):
             Token.set_extension("subdp", default=None)
 
     @cached_property
     def parser(self) -> Parser:
         """The parser that does the work."""
-        return Parser.load(self._name, encoder=self._encoder)
+        return Parser.load(self._name, encoder=self._encoder, bits=self._bits)
 
     def __call__(self, doc: Doc) -> Doc:
         self._annotate([doc])
