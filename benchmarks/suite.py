@@ -46,7 +46,7 @@ TREEBANK = "ud/UD_English-EWT/en_ewt-ud-train.conllu"
 DEV, TEST = "ud/UD_English-EWT/en_ewt-ud-dev.conllu", "ud/UD_English-EWT/en_ewt-ud-test.conllu"
 NTREX, TATOEBA = "bitext/ntrex", "bitext/tatoeba/en-de.tsv"
 GOLD = "ud/UD_German-GSD/de_gsd-ud-test.conllu"
-_QUICK = ("--iterations", "1")  # Of UDPipe's training: ten would take an hour, and parse no faster.
+_QUICK = ("--iterations", "1")  # Of the peers' training: ten would take an hour, and parse no faster.
 
 
 def commands(data: Path, trying: bool) -> dict[str, list[str]]:
@@ -61,7 +61,7 @@ def commands(data: Path, trying: bool) -> dict[str, list[str]]:
         "align": ["--bitext", str(data / NTREX)],
         "encode": [treebank],
         "parser": [treebank],
-        "distilled": ["en", "--text", treebank, "--test", str(data / TEST), "--udpipe", *_QUICK],
+        "distilled": ["en", "--text", treebank, "--test", str(data / TEST), "--peers", "udpipe", "spacy", *_QUICK],
         "whole": ["--treebank", treebank, "--bitext", str(data / TATOEBA), "--test", str(data / GOLD)],
     }
     if not trying:
