@@ -248,6 +248,7 @@ def _loss_systems(losses: LossConfig) -> list[System]:
         {"many_to_one": "mean"},
         {"mixing": 0.0},
         {"own_labels": ()},
+        {"tags_by_form": 0.0},
         {"prior_pairs": 0.0},
         *({"completion": value} for value in ("none", "source", "auto")),
     ]

@@ -108,6 +108,9 @@ class LossConfig:
     own_labels: tuple[Name, ...] = ("compound",)
     """Labels, in full, whose projected mass goes to the source parser's own label distribution; none in the paper.
     This and mixing have no effect if completion is none."""
+    tags_by_form: Share = 0.5
+    """Share that what a word's form is tagged as in the whole bitext has in its tag; a word without a tag gets it from
+    its form alone. 0 looks at each word by itself (paper), and so does a label_weight of none."""
     prior_pairs: NotNegative = 60.0
     """Pairs that count as much as what the source parser knew: after n pairs, at most n / (n + this) of what adaptation
     changed in its weights is kept, less where that agrees better with held-out pairs, and all of it in the scorers of
@@ -157,6 +160,7 @@ LOSSES: dict[LossesName, LossConfig] = {
         completion="none",
         mixing=0.0,
         own_labels=(),
+        tags_by_form=0.0,
         prior_pairs=0.0,
     ),
 }

@@ -22,10 +22,11 @@ from subdp.encoder.threads import side_by_side
 from subdp.network.biaffine import Biaffine
 from subdp.network.scorers import Scored
 from subdp.projection.silver import Silver, SilverPair
-from subdp.projection.substructures import ARCS, LABELS, SUBSTRUCTURES, Inventory, find_substructure, shape
+from subdp.projection.substructures import ARCS, LABELS, SUBSTRUCTURES, Inventory, find_substructure, of_kind, shape
 from subdp.support.progress import progress
 from subdp.support.settings import LossConfig
 from subdp.support.values import as_dict
+from subdp.training.forms import Forms
 from subdp.training.losses import Projected, loss_weights, mean_of_sources, project_batch, tree_loss, weighted_loss
 from subdp.training.null_mass import Teacher, measure, same_heads
 from subdp.training.packed import MOST_WORDS, Packed, pack, packed_loss
@@ -102,7 +103,8 @@ class TreeExamples:
 class SoftExamples:
     """Pairs of silver, projected batch by batch; a `teacher`, if there is one, is mixed in.
 
-    `kept` has what pairs project to, by their numbers, where it has been worked out before.
+    `kept` has what pairs project to, by their numbers, where it has been worked out before; `forms` then has what their
+    words are tagged as.
     """
 
     batcher: Batcher
@@ -111,6 +113,7 @@ class SoftExamples:
     config: LossConfig
     teacher: Teacher | None = None
     kept: Mapping[int, Packed] = field(default_factory=dict, repr=False)
+    forms: Forms | None = field(default=None, repr=False)
 
     @cached_property
     def lengths(self) -> list[int]:
@@ -153,7 +156,11 @@ class SoftExamples:
                 advance(sum(self.lengths[index] for index in indices))
 
             side_by_side(work, batches(self.lengths[:enough], UNTRAINED_WORDS, seed=0), device)
-        return replace(self, kept=kept)
+        layers = {name: len(self.silver.inventory[name]) for name in of_kind(self.silver.inventory, "word")}
+        if not layers or not self.config.tags_by_form:
+            return replace(self, kept=kept)
+        forms = Forms.of([kept[number] for number in sorted(kept)], layers, self.config.tags_by_form)
+        return replace(self, kept={number: forms.shared(one) for number, one in kept.items()}, forms=forms)
 
     def loss(self, network: Biaffine, indices: Sequence[int], dropout: Sequence[Tensor] = ()) -> Tensor:
         """Partial cross entropy against the projected distributions."""
@@ -167,7 +174,8 @@ class SoftExamples:
         return packed_loss(network(self.batcher([sentence.words for sentence in sentences]), dropout), sentences)
 
     def _packed(self, numbers: Sequence[int], device: torch.device) -> dict[int, Packed]:
-        return dict(zip(numbers, pack(*self._weights(numbers, device)), strict=True))
+        packed = pack(*self._weights(numbers, device))
+        return dict(zip(numbers, packed if self.forms is None else map(self.forms.shared, packed), strict=True))
 
     @torch.no_grad()
     def _weights(self, numbers: Sequence[int], device: torch.device) -> tuple[dict[str, Tensor], list[Words]]:

@@ -19,8 +19,8 @@ from torch import Tensor
 from subdp.encoder.batch import Words
 from subdp.network.scorers import PairScores, Scored
 
-_LEAST = 1e-4  # Mass that is kept.
-
+LEAST_MASS = 1e-4
+"""Less than this is not kept."""
 MOST_WORDS = 5_000_000
 """Words of packed sentences to hold in memory: one gigabyte."""
 
@@ -45,7 +45,7 @@ def pack(weights: Mapping[str, Tensor], sentences: Sequence[Words]) -> list[Pack
     places: list[dict[str, npt.NDArray[np.int16]]] = [{} for _ in sentences]
     masses: list[dict[str, npt.NDArray[np.float16]]] = [{} for _ in sentences]
     for name, values in weights.items():
-        found = (values >= _LEAST).nonzero()
+        found = (values >= LEAST_MASS).nonzero()
         mass = values[found.unbind(1)].half().cpu().numpy()
         ends = torch.bincount(found[:, 0], minlength=len(sentences)).cumsum(0)[:-1].tolist()
         axes = found[:, 1:].to(torch.int16).cpu().numpy()
