@@ -10,16 +10,17 @@ sentences. DIR is a folder as `subdp experiment` takes it.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
-from measure import alternate, arguments, compare, give, say
+from measure import Row, alternate, arguments, compare, give, say, table
 from subdp.corpus.draft import draft
 from subdp.corpus.treebank import Sentence
 from subdp.evaluation.attachment import evaluate
@@ -29,7 +30,9 @@ from subdp.network.growth import new_network, with_weights
 from subdp.network.prediction import UPOS
 from subdp.parser import Parser
 
+UNTAGGED, TAGGED = "without tags", "with tags"
 RULES = ("chosen apart", "`punct` with PUNCT alone", "all rules, as it ships")
+Found = list[tuple[float, float]]
 
 
 def without_tags(parser: Parser) -> Parser:
@@ -41,7 +44,7 @@ def without_tags(parser: Parser) -> Parser:
 
 @contextmanager
 def rules(which: str) -> Iterator[None]:
-    """Predict by some of the rules on labels and tags."""
+    """Predict by some of the rules on labels and tags, among them that a word has one subject and one object."""
 
     def allowed(labels: Sequence[str], tags: Sequence[str]) -> np.ndarray:
         both = np.array([[(label == "punct") == (tag == "PUNCT") for tag in tags] for label in labels])
@@ -54,60 +57,51 @@ def rules(which: str) -> Iterator[None]:
             yield
 
 
-def table(title: str, columns: Sequence[str], rows: dict[str, list[str]]) -> str:
-    """A Markdown table."""
-    lines = [[title, *columns], ["---"] * (len(columns) + 1), *([name, *cells] for name, cells in rows.items())]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
 def scores(found: Sequence[Sequence[float]]) -> str:
     """The means of scores over several seeds."""
     return " / ".join(f"{mean(values):.2f}" for values in zip(*found, strict=True))
+
+
+def of_language(language: str, corpora: Corpora, sources: Mapping[str, Parser], chosen: Any) -> dict[str, Found]:
+    """UAS and LAS of parsers adapted from each source, LAS and UPOS of the last by each of the rules, seed by seed."""
+    gold, bitext = corpora.gold(language, "dev", chosen.sentences), corpora.bitext(language)
+    plain = words_alone(gold)
+    silver = {name: source.project(bitext) for name, source in sources.items()}
+    found: dict[str, Found] = {name: [] for name in (*sources, *RULES)}
+    for seed in chosen.seeds:
+        for name, source in sources.items():
+            parser = source.adapt(silver[name], seed=seed)
+            result = evaluate(gold, list(parser.parse(plain)))
+            found[name].append((result.uas, result.las))
+            say(f"{language} {name}, seed {seed}: {result.uas:.2f} / {result.las:.2f}")
+        for name in RULES:
+            with rules(name):
+                result = evaluate(gold, list(parser.parse(plain)), layers=(UPOS,))
+            found[name].append((result.las, result.layers[UPOS].accuracy))
+    return found
+
+
+def speed(sources: Mapping[str, Parser], sentences: Sequence[Sentence], repeats: int) -> list[Row]:
+    """Parsing with and without tags, in turns."""
+    ways = {name: lambda parser=parser: list(parser.parse(sentences)) for name, parser in sources.items()}
+    work, count = f"parse {len(sentences):,} sentences, with tags", len(sentences)
+    options: Any = {"unit": "sentences/s", "figure": lambda taken: count / taken, "ours": TAGGED}
+    return compare(work, alternate(ways, repeats), aims={UNTAGGED: 0.95}, **options)
 
 
 def main() -> None:
     chosen = options().parse_args()
     corpora = Corpora(chosen.data, ("ntrex",), 0)
     tagged = Parser.load("en")
-    sources = {"without tags": without_tags(tagged), "with tags": tagged}
-    trees: dict[str, list[list[tuple[float, float]]]] = {name: [] for name in sources}
-    agreed: dict[str, list[str]] = {name: [] for name in RULES}
-    for language in chosen.languages:
-        gold = corpora.gold(language, "dev", chosen.sentences)
-        plain = words_alone(gold)
-        bitext = corpora.bitext(language)
-        found: dict[str, list[tuple[float, float]]] = {name: [] for name in (*sources, *RULES)}
-        for seed in chosen.seeds:
-            for name, source in sources.items():
-                parser = source.adapt(source.project(bitext), seed=seed)
-                result = evaluate(gold, list(parser.parse(plain)))
-                found[name].append((result.uas, result.las))
-                say(f"{language} {name}, seed {seed}: {result.uas:.2f} / {result.las:.2f}")
-            for name in RULES:
-                with rules(name):
-                    result = evaluate(gold, list(parser.parse(plain)), layers=(UPOS,))
-                found[name].append((result.las, result.layers[UPOS].accuracy))
-        for name in sources:
-            trees[name].append(found[name])
-        for name in RULES:
-            agreed[name].append(scores(found[name]))
-    cells = {
-        name: [*map(scores, each), scores([score for one in each for score in one])] for name, each in trees.items()
-    }
-    print(table("UAS / LAS, dev", [*chosen.languages, "mean"], cells))
-    print(table("LAS / UPOS, dev", chosen.languages, agreed))
-    english = words_alone(corpora.gold("en", "dev", chosen.sentences))
-    for parser in sources.values():
-        list(parser.parse(english))
-    ways = {
-        "subdp": lambda: list(tagged.parse(english)),
-        "without tags": lambda: list(sources["without tags"].parse(english)),
-    }
-    times = alternate(ways, chosen.repeats)
-    count = len(english)
-    aims = {"without tags": 0.95}
-    work = f"parse {count:,} sentences, with tags"
-    give(compare(work, times, unit="sentences/s", figure=lambda taken: count / taken, aims=aims), chosen.json)
+    sources = {UNTAGGED: without_tags(tagged), TAGGED: tagged}
+    found = {language: of_language(language, corpora, sources, chosen) for language in chosen.languages}
+    trees = [["UAS / LAS, dev", *chosen.languages, "mean"]]
+    for name in sources:
+        each = [of[name] for of in found.values()]
+        trees.append([name, *map(scores, each), scores([one for seeds in each for one in seeds])])
+    agreed = [[name, *(scores(of[name]) for of in found.values())] for name in RULES]
+    print(table(trees), table([["LAS / UPOS, dev", *chosen.languages], *agreed]), sep="\n\n", end="\n\n")
+    give(speed(sources, words_alone(corpora.gold("en", "dev", chosen.sentences)), chosen.repeats), chosen.json)
 
 
 def words_alone(trees: Sequence[Sentence]) -> list[Sentence]:

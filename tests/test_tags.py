@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from subdp.projection.silver import SilverStore
 from subdp.support.engine import LocalEngine
 from subdp.support.errors import SubdpError
 from subdp.support.settings import LossConfig, NetworkConfig, Settings, TrainConfig
-from subdp.training.examples import TreeExamples
+from subdp.training.examples import SoftExamples, TreeExamples
 from tests.grammar import toy_pairs, toy_silver
 
 pytestmark = pytest.mark.trains
@@ -68,6 +69,43 @@ def silver(source: Parser, tmp_path_factory: pytest.TempPathFactory) -> SilverSt
         for tree, translation, alignment in toy_pairs(60, seed=3)
     )
     return toy_silver(source, pairs, tmp_path_factory.mktemp("silver"))
+
+
+def packed(source: Parser, silver: SilverStore, share: float) -> SoftExamples:
+    """What all pairs are fitted to, worked out, with this share of forms in tags."""
+    source.vectors.remember(silver.targets())
+    losses = replace(SETTINGS.losses, tags_by_form=share)
+    examples = SoftExamples(source.vectors.stored, silver, np.arange(len(silver)), losses)
+    return examples.worked_out(source.network.device)
+
+
+def test_forms_have_a_share_in_the_tags_of_their_occurrences_and_in_nothing_else(
+    source: Parser, silver: SilverStore
+) -> None:
+    alone, shared = (packed(source, silver, share).kept for share in (0, 0.5))
+    assert any(
+        before.masses["upos"].tolist() != shared[number].masses["upos"].tolist() for number, before in alone.items()
+    )
+    for number, before in alone.items():
+        for name in ("arcs", "labels", "misc:NE"):
+            assert before.masses[name].tolist() == shared[number].masses[name].tolist()
+
+
+def test_pairs_that_are_not_kept_in_memory_get_the_tags_of_forms_too(
+    source: Parser, silver: SilverStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("subdp.training.examples.MOST_WORDS", sum(map(len, silver.targets())) // 2)
+    half = packed(source, silver, 0.5)
+    number = len(silver) - 1
+    assert 0 < len(half.kept) <= number
+    there = pickle.loads(pickle.dumps(half))  # As another rank gets it.
+    assert there.forms is not None
+    raw = replace(half, forms=None)
+    losses = [one.loss(source.network, [number]).item() for one in (half, there, raw)]
+    assert losses[0] == losses[1]
+    (expected,) = there.forms.shared(list(raw._packed([number], source.network.device).values()))
+    assert losses[0] == pytest.approx(replace(half, kept={number: expected}).loss(source.network, [number]).item())
+    assert losses[0] != losses[2]
 
 
 def test_tags_and_entities_are_learnt_beside_trees(source: Parser) -> None:

@@ -23,6 +23,8 @@ else:
     import tomli as tomllib
 
 spacy = pytest.importorskip("spacy", reason="spaCy is not installed: pip install 'subdp[spacy]'")
+from confection import ConfigValidationError  # noqa: E402
+
 from subdp.integrations.spacy_pipe import ParserPipe  # noqa: E402
 
 TEXT = " the dog sees a cat.\n\nthe bird hears the horse often! "
@@ -86,6 +88,23 @@ def test_rivals_are_tokens_of_the_document_and_root_is_the_token_itself() -> Non
         {"HeadProb": 0.7, "HeadAlt": [[1, 0.2]]},
         {"HeadProb": 0.6, "HeadAlt": [[1, 0.4]]},
     ]
+
+
+def test_the_precision_of_the_encoder_is_part_of_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def load(name: str, encoder: Any, bits: int) -> Stub:
+        asked.append(bits)
+        return Stub([0])
+
+    monkeypatch.setattr(Parser, "load", load)
+    for config in ({}, {"bits": 8}):
+        nlp = spacy.blank("xx")
+        nlp.add_pipe("subdp", config=config)
+        nlp("One")
+    assert asked == [32, 8]
+    with pytest.raises(ConfigValidationError, match="bits"):
+        spacy.blank("xx").add_pipe("subdp", config={"bits": 16})
 
 
 def test_tags_are_set_where_the_parser_predicts_them() -> None:
@@ -175,15 +194,3 @@ def _environment(site: Path) -> dict[str, str]:
 
     paths = [str(site), str(Path(subdp.__file__).parents[1])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-
-
-def test_the_precision_of_the_encoder_is_part_of_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-    monkeypatch.setattr(Parser, "load", lambda name, **options: asked.append(options["bits"]) or Stub([0]))
-    for config in ({}, {"bits": 8}):
-        nlp = spacy.blank("xx")
-        nlp.add_pipe("subdp", config=config)
-        nlp("One")
-    assert asked == [32, 8]
-    with pytest.raises(Exception, match="bits"):
-        spacy.blank("xx").add_pipe("subdp", config={"bits": 16})

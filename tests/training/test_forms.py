@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from subdp.training.packed import Packed
 LAYERS = {"upos": 3}
 
 
-def packed(words: Sequence[str], tags: Sequence[Sequence[float]]) -> Packed:
+def packed(words: Sequence[str], tags: Any) -> Packed:
     """A sentence whose words have these masses on three tags, and one arc each."""
     dense = np.array(tags, np.float32)
     at, value = np.nonzero(dense)
@@ -25,7 +26,7 @@ def packed(words: Sequence[str], tags: Sequence[Sequence[float]]) -> Packed:
     )
 
 
-def dense(sentence: Packed) -> np.ndarray:
+def tags_of(sentence: Packed) -> np.ndarray:
     found = np.zeros((len(sentence.words), 3))
     places = sentence.places["upos"]
     found[places[:, 0] - 1, places[:, 1]] = sentence.masses["upos"]
@@ -35,8 +36,8 @@ def dense(sentence: Packed) -> np.ndarray:
 def test_a_word_without_a_tag_gets_that_of_its_form_elsewhere() -> None:
     sentences = [packed(["Bank", "und"], [[1, 0, 0], [0, 1, 0]]), packed(["bank"], [[0, 0, 0]])]
     forms = Forms.of(sentences, LAYERS, 0.5)
-    assert dense(forms.shared(sentences[1])).tolist() == [[1, 0, 0]], "whatever the case of its letters"
-    assert dense(forms.shared(sentences[0])).tolist() == [[1, 0, 0], [0, 1, 0]], "what all agree on stays"
+    assert tags_of(forms.shared(sentences[1:])[0]).tolist() == [[1, 0, 0]], "whatever the case of its letters"
+    assert tags_of(forms.shared(sentences)[0]).tolist() == [[1, 0, 0], [0, 1, 0]], "what all agree on stays"
 
 
 @pytest.mark.parametrize("share", [0.25, 0.5])
@@ -46,7 +47,7 @@ def test_word_and_form_have_their_shares_and_null_mass_goes_to_the_form(share: f
     words = ["a", "b", "a", "c", "b", "a", "A", "d"]
     sentences = [packed(words[:5], tags[:5]), packed(words[5:], tags[5:])]
     forms = Forms.of(sentences, LAYERS, share)
-    found = np.concatenate([dense(forms.shared(one)) for one in sentences])
+    found = np.concatenate([tags_of(one) for one in forms.shared(sentences)])
     for word, own, new in zip(words, tags, found, strict=True):
         same = [at for at, other in enumerate(words) if other.lower() == word.lower()]
         mean = tags[same].sum(0) / tags[same].sum()
@@ -57,12 +58,15 @@ def test_word_and_form_have_their_shares_and_null_mass_goes_to_the_form(share: f
 
 def test_a_form_that_was_never_tagged_or_never_seen_stays_as_it_is() -> None:
     forms = Forms.of([packed(["x"], [[0, 0, 0]])], LAYERS, 0.5)
-    assert dense(forms.shared(packed(["x", "new"], [[0, 0, 0], [0, 0.75, 0]]))).tolist() == [[0, 0, 0], [0, 0.75, 0]]
+    assert tags_of(forms.shared([packed(["x", "new"], [[0, 0, 0], [0, 0.75, 0]])])[0]).tolist() == [
+        [0, 0, 0],
+        [0, 0.75, 0],
+    ]
 
 
 def test_everything_but_tags_stays_as_it_is() -> None:
     sentence = packed(["x", "x"], [[1, 0, 0], [0, 1, 0]])
-    shared = Forms.of([sentence], LAYERS, 0.5).shared(sentence)
+    shared = Forms.of([sentence], LAYERS, 0.5).shared([sentence])[0]
     assert shared.words == sentence.words
     assert shared.places["arcs"] is sentence.places["arcs"]
     assert shared.masses["arcs"] is sentence.masses["arcs"]

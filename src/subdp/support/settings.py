@@ -109,8 +109,8 @@ class LossConfig:
     """Labels, in full, whose projected mass goes to the source parser's own label distribution; none in the paper.
     This and mixing have no effect if completion is none."""
     tags_by_form: Share = 0.5
-    """Share that what a word's form is tagged as in the whole bitext has in its tag; a word without a tag gets it from
-    its form alone. 0 looks at each word by itself (paper), and so does a label_weight of none."""
+    """Share of the mean over all occurrences of a word's form in its UPOS or XPOS, which also receives NULL mass; 0
+    looks at each occurrence by itself (paper). No effect if label_weight is none."""
     prior_pairs: NotNegative = 60.0
     """Pairs that count as much as what the source parser knew: after n pairs, at most n / (n + this) of what adaptation
     changed in its weights is kept, less where that agrees better with held-out pairs, and all of it in the scorers of

@@ -22,15 +22,17 @@ from subdp.encoder.threads import side_by_side
 from subdp.network.biaffine import Biaffine
 from subdp.network.scorers import Scored
 from subdp.projection.silver import Silver, SilverPair
-from subdp.projection.substructures import ARCS, LABELS, SUBSTRUCTURES, Inventory, find_substructure, of_kind, shape
+from subdp.projection.substructures import ARCS, LABELS, SUBSTRUCTURES, Inventory, find_substructure, shape
 from subdp.support.progress import progress
 from subdp.support.settings import LossConfig
 from subdp.support.values import as_dict
+from subdp.training.forms import LAYERS as TAGGED_BY_FORM
 from subdp.training.forms import Forms
 from subdp.training.losses import Projected, loss_weights, mean_of_sources, project_batch, tree_loss, weighted_loss
 from subdp.training.null_mass import Teacher, measure, same_heads
 from subdp.training.packed import MOST_WORDS, Packed, pack, packed_loss
 
+_TOGETHER = 1000  # Sentences whose tags are worked out at once.
 _MOST_PAIRS = 1000  # Some 20,000 words: enough to measure agreement by relation, whatever the size of the bitext.
 
 
@@ -103,8 +105,8 @@ class TreeExamples:
 class SoftExamples:
     """Pairs of silver, projected batch by batch; a `teacher`, if there is one, is mixed in.
 
-    `kept` has what pairs project to, by their numbers, where it has been worked out before; `forms` then has what their
-    words are tagged as.
+    `kept` has what pairs project to, by their numbers, where it has been worked out before; `forms` has what their
+    words are tagged as, for the pairs that are not among them.
     """
 
     batcher: Batcher
@@ -156,11 +158,16 @@ class SoftExamples:
                 advance(sum(self.lengths[index] for index in indices))
 
             side_by_side(work, batches(self.lengths[:enough], UNTRAINED_WORDS, seed=0), device)
-        layers = {name: len(self.silver.inventory[name]) for name in of_kind(self.silver.inventory, "word")}
+        done = replace(self, kept=kept)
+        layers = {name: len(values) for name, values in self.silver.inventory.items() if name in TAGGED_BY_FORM}
         if not layers or not self.config.tags_by_form:
-            return replace(self, kept=kept)
-        forms = Forms.of([kept[number] for number in sorted(kept)], layers, self.config.tags_by_form)
-        return replace(self, kept={number: forms.shared(one) for number, one in kept.items()}, forms=forms)
+            return done
+        numbers = sorted(kept)  # Threads fill it in any order, and sums depend on theirs.
+        forms = Forms.of([kept[number] for number in numbers], layers, self.config.tags_by_form)
+        for start in range(0, len(numbers), _TOGETHER):
+            some = numbers[start : start + _TOGETHER]
+            kept.update(zip(some, forms.shared([kept[number] for number in some]), strict=True))
+        return replace(done, forms=forms if enough < len(self.lengths) else None)
 
     def loss(self, network: Biaffine, indices: Sequence[int], dropout: Sequence[Tensor] = ()) -> Tensor:
         """Partial cross entropy against the projected distributions."""
@@ -175,7 +182,7 @@ class SoftExamples:
 
     def _packed(self, numbers: Sequence[int], device: torch.device) -> dict[int, Packed]:
         packed = pack(*self._weights(numbers, device))
-        return dict(zip(numbers, packed if self.forms is None else map(self.forms.shared, packed), strict=True))
+        return dict(zip(numbers, packed if self.forms is None else self.forms.shared(packed), strict=True))
 
     @torch.no_grad()
     def _weights(self, numbers: Sequence[int], device: torch.device) -> tuple[dict[str, Tensor], list[Words]]:

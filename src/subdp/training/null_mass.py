@@ -15,7 +15,8 @@ for `own_labels`: relations between words that the source language merely puts s
 are to each other and the teacher can see the marking.
 
 A word's trust is that of its relation in expectation, under the teacher's label distribution at its likeliest head.
-Mass that `self_loops = drop` removes is not NULL mass, and is not completed.
+Mass that `self_loops = drop` removes is not NULL mass, and is not completed. The NULL mass of tags that is left goes to
+their words' forms (`forms.py`).
 
 `measure` counts, `Agreement.trust` is the rule, `complete` applies it.
 """
