@@ -131,18 +131,24 @@ def _go_back_by(student: Student, before: Mapping[str, Tensor], most: float, tes
     """Keep a share of what training changed, `most` or less, as held-out pairs have it; returns the share.
 
     It is `most` if more heads agree with projected ones then than before training, by more than one standard error: of
-    c words that agree before or after alone, √c. Otherwise there was little to learn, and it is the share after which
-    most heads agree, the largest of equals.
+    c words that agree before or after alone, √c. Otherwise there was little to learn, and it is the smallest share
+    after which no fewer heads agree, by more than one standard error, than after the best.
     """
     after, agreeing = _weights(student), dict[float, Tensor]()
     for share in [most * part for part in _PARTS] if test.lengths else [most]:
         _go_back(student, before, after, share)
         agreeing[share] = test.agreeing(student.network) if test.lengths else torch.ones(1)
-    old, new = agreeing[min(agreeing)], agreeing[most]
-    learnt = new.sum() - old.sum() > (new != old).sum().sqrt()
-    kept = most if learnt else max(agreeing, key=lambda share: (int(agreeing[share].sum()), share))
+    kept = most
+    if not _more(agreeing[most], agreeing[min(agreeing)]):
+        best = max(agreeing.values(), key=lambda found: int(found.sum()))
+        kept = min(share for share, found in agreeing.items() if not _more(best, found))
     _go_back(student, before, after, kept)
     return kept
+
+
+def _more(some: Tensor, others: Tensor) -> bool:
+    """Whether more words agree, by more than one standard error. Shape: [K] both, the same words."""
+    return bool(some.sum() - others.sum() > (some != others).sum().sqrt())
 
 
 def _train(
