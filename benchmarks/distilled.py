@@ -40,8 +40,8 @@ class Udpipe:
         error = udpipe.ProcessingError()
         trained = udpipe.Trainer.train(
             "morphodita_parsito",
-            self.read(rest),
-            self.read(apart),
+            udpipe.Sentences(self.read(rest)),
+            udpipe.Sentences(self.read(apart)),
             "none",
             f"models=1;provide_lemma_1=0;provide_xpostag_1=0;provide_feats_1=0;iterations_1={iterations}",
             f"iterations={iterations}",
@@ -54,9 +54,9 @@ class Udpipe:
             file.flush()
             self.model = udpipe.Model.load(file.name)
 
-    def read(self, sentences: Sequence[Sentence]) -> Any:
+    def read(self, sentences: Sequence[Sentence]) -> list[Any]:
         """Sentences as UDPipe has them."""
-        reader, found = self.udpipe.InputFormat.newConlluInputFormat(), self.udpipe.Sentences()
+        reader, found = self.udpipe.InputFormat.newConlluInputFormat(), []
         reader.setText("".join(f"{sentence.conllu}\n\n" for sentence in sentences))
         one = self.udpipe.Sentence()
         while reader.nextSentence(one):
@@ -64,7 +64,7 @@ class Udpipe:
             one = self.udpipe.Sentence()
         return found
 
-    def parse(self, sentences: Sequence[Sentence]) -> Any:
+    def parse(self, sentences: Sequence[Sentence]) -> list[Any]:
         """Its trees and tags of sentences."""
         parsed = self.read(sentences)
         for sentence in parsed:

@@ -113,7 +113,7 @@ class LossConfig:
     looks at each occurrence by itself (paper). No effect if label_weight is none."""
     prior_pairs: NotNegative = 60.0
     """Pairs that count as much as what the source parser knew: after n pairs, at most n / (n + this) of what adaptation
-    changed in its weights is kept, less where that agrees better with held-out pairs, and all of it in the scorers of
+    changed in its weights is kept, less unless held-out pairs show that it was learnt, and all of it in the scorers of
     labels and tags. 0 keeps all of it (paper)."""
 
     def __post_init__(self) -> None:

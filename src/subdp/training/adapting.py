@@ -54,8 +54,8 @@ def adapt_to_silver(
 
     Links are noisy, and few pairs are too few for the noise to average out. So after n pairs the weights go back part
     of the way, θ ← θ₀ + s · (θ − θ₀). The share s is at most n / (n + n₀), where n₀ is the setting `prior_pairs`, and
-    less if heads then agree better with those projected onto held-out pairs (`_go_back_by`). The scorers of labels and
-    tags stay as they are: those are what a parser of another language knows least about.
+    less unless heads agree better with those projected onto held-out pairs than before (`_go_back_by`). The scorers of
+    labels and tags stay as they are: those are what a parser of another language knows least about.
     """
     order = np.random.default_rng(seed).permutation(len(silver))
     apart = round(held_out * len(silver))
