@@ -114,8 +114,8 @@ def check(folder: Path, encoder: Encoder, layer: int) -> bool:
 
 def products(pairs: list[Pair], encoder: Encoder, layer: int) -> Callable[[], object]:
     """The matrix products of the encoder's layers up to this one on these pairs, without attention and all else."""
-    encoded = encoder.encode((side for pair in pairs for side in (pair.source, pair.target)), layers=[0])
-    count = sum(len(side.owners) + 2 for side in encoded)  # With the encoder's two special tokens.
+    sides = dict.fromkeys(side for pair in pairs for side in (pair.source, pair.target))  # subdp encodes each once.
+    count = sum(len(side.owners) + 2 for side in encoder.encode(sides, layers=[0]))  # With two special tokens.
     size, inner = encoder.hidden, FEED_FORWARD * encoder.hidden
     narrow, wide = torch.rand(BATCH, size), torch.rand(BATCH, inner)
     square, up, down = torch.rand(size, size), torch.rand(size, inner), torch.rand(inner, size)
