@@ -134,12 +134,11 @@ def _go_back_by(student: Student, before: Mapping[str, Tensor], most: float, tes
     c words that agree before or after alone, √c. Otherwise there was little to learn, and it is the smallest share
     after which no fewer heads agree, by more than one standard error, than after the best.
     """
-    after, agreeing = _weights(student), dict[float, Tensor]()
-    for share in [most * part for part in _PARTS] if test.lengths else [most]:
+    after, kept, agreeing = _weights(student), most, dict[float, Tensor]()
+    for share in (most * part for part in _PARTS if test.lengths):
         _go_back(student, before, after, share)
-        agreeing[share] = test.agreeing(student.network) if test.lengths else torch.ones(1)
-    kept = most
-    if not _more(agreeing[most], agreeing[min(agreeing)]):
+        agreeing[share] = test.agreeing(student.network)
+    if agreeing and not _more(agreeing[most], agreeing[min(agreeing)]):
         best = max(agreeing.values(), key=lambda found: int(found.sum()))
         kept = min(share for share, found in agreeing.items() if not _more(best, found))
     _go_back(student, before, after, kept)

@@ -164,16 +164,20 @@ def measure(batches: Iterator[tuple[Scored, Projected]]) -> dict[str, Agreement]
 
 def same_heads(own: Scored, projected: Projected) -> Tensor:
     """For each word for which projection chose a head, whether the parser's likeliest head is the same. Shape: [K]."""
-    mass, best = projected.arcs.max(-1)
-    sure = own.mask & (mass >= _SURE)
+    best, sure = _chosen(projected.arcs, own.mask)
     return (own.arcs.argmax(-1) == best)[sure].cpu()
 
 
 def _count(projected: Tensor, chosen: Tensor, group: Tensor, mask: Tensor, groups: int) -> Agreement:
     """Agreement in one batch, by the groups that words are in. Shape: projected [B, N+1, values], the rest [B, N+1]."""
-    mass, best = projected.max(-1)
-    sure = mask & (mass >= _SURE)
+    best, sure = _chosen(projected, mask)
     return Agreement(
         torch.bincount(group[sure].cpu(), minlength=groups).float(),
         torch.bincount(group[sure & (best == chosen)].cpu(), minlength=groups).float(),
     )
+
+
+def _chosen(projected: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The value with most projected mass, and the words for which projection chose it. Shape: [B, N+1] both."""
+    mass, best = projected.max(-1)
+    return best, mask & (mass >= _SURE)
