@@ -28,7 +28,7 @@ from subdp.support.files import Source, decode, name_of, open_input, open_text_o
 UNKNOWN = -1
 """The head of a word whose head is not annotated (`_` in the file)."""
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 16  # Bytes read at a time; what is made of them stays in the processor's cache.
 _BAD = -2
 _NUMBER = re.compile("[0-9]+").fullmatch
 _HEADS = {"_": UNKNOWN, **{str(number): number for number in range(500)}}
@@ -190,7 +190,7 @@ def _sentences(opened: AbstractContextManager[IO[Any]], name: str, any_roots: bo
 def _blocks(stream: IO[Any], name: str) -> Iterator[tuple[int, str]]:
     """The texts between empty lines, each with the number of its first line."""
     line, rest = 1, b""
-    while chunk := stream.read(_CHUNK):
+    while chunk := stream.read(max(_CHUNK, len(rest))):  # More where there is no empty line: few copies of the rest.
         rest += chunk.encode() if isinstance(chunk, str) else chunk
         if line == 1 and rest.startswith(b"\xef\xbb\xbf"):
             raise SubdpError("begins with a byte order mark", where=name, line=1, hint="save it as UTF-8 without BOM")
