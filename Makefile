@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: install quickstart test cluster-test lint format smoke docs clean english-parser bench
+.PHONY: install quickstart test cluster-test lint format smoke docs clean english-parser multilingual-parser bench
 
 install: $(VENV)/.installed
 
@@ -61,6 +61,13 @@ english-parser: install
 	  --dev $(EWT)-dev.conllu --test $(EWT)-test.conllu --train.epochs 6 \
 	  --title 'English dependency parser (UD English EWT 2.2)' --licence 'CC BY-SA 4.0, as the treebank' \
 	  --seed 1 --half --output src/subdp/network/models/en
+
+# The multilingual parser that ships with the package, from which adaptation starts. NTREX is a folder as `subdp data ntrex`
+# makes it, with the languages that `python tools/multilingual.py --languages` prints.
+multilingual-parser: install
+	$(BIN)/python -m pip install --quiet --editable '.[zh,ja,th,vi]'
+	$(BIN)/python tools/multilingual.py --ntrex $(NTREX) --treebank $(EWT)-train.conllu \
+	  --output src/subdp/network/models/multi
 
 # Our speed beside that of others: benchmarks/RESULTS.md. DATA is a folder with UD 2.2, NTREX and Tatoeba (benchmarks/suite.py);
 # BENCH has other options, as BENCH='--only decode startup' or BENCH=--try.

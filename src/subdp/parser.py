@@ -33,8 +33,8 @@ from subdp.encoder.vectors import Vectors
 from subdp.evaluation.attachment import evaluate
 from subdp.evaluation.scores import Scores
 from subdp.network.biaffine import Biaffine
-from subdp.network.growth import new_network, with_values, with_weights
-from subdp.network.hub import find_model, push
+from subdp.network.growth import half_way, new_network, with_values, with_weights
+from subdp.network.hub import MULTILINGUAL, find_model, push
 from subdp.network.model_card import facts as card_facts
 from subdp.network.model_folder import Model, check_replaceable, encoder_facts, load_folder, save_folder
 from subdp.network.prediction import UPOS, chunk_words
@@ -45,13 +45,22 @@ from subdp.projection.soft_tree import SoftTree
 from subdp.projection.substructures import LABELS, SUBSTRUCTURES, Inventory, inventory_of, merged, of_kind
 from subdp.support.engine import Engine, LocalEngine
 from subdp.support.errors import SubdpError
-from subdp.support.settings import EncoderBits, NetworkConfig, Settings
-from subdp.training.adapting import HELD_OUT, adapt_to_silver, adapt_to_trees, check_silver, count_corrections
+from subdp.support.settings import EncoderBits, LossConfig, NetworkConfig, Settings
+from subdp.training.adapting import (
+    HELD_OUT,
+    adapt_to_silver,
+    adapt_to_trees,
+    agreement,
+    check_silver,
+    count_corrections,
+)
 from subdp.training.distilling import check_frozen, distil, worth_learning
+from subdp.training.many import adapt_to_many
 from subdp.training.student import Student
 from subdp.training.supervised import train_layers, train_on_treebank
 
 _HERE = LocalEngine()
+_MEAN = "The mean of the weights of subdp's English and multilingual parsers"
 TREES = "trees"
 """The folder in that of a training's checkpoints for those of the training on trees that follows."""
 
@@ -152,7 +161,8 @@ class Parser:
     ) -> Parser:
         """Load a model folder; nothing in it is executed. `encoder` says where its encoder is if it has moved.
 
-        `en` is the English parser that ships with the package, `org/name` one on the Hugging Face Hub.
+        `en` is the English parser that ships with the package, `multi` the multilingual one, `org/name` one on the
+        Hugging Face Hub.
         `device` is where it runs, `cpu` or `cuda` for example: by default a GPU if there is one, or where `encoder` is.
         `bits` is the precision of the encoder's matrix products, 32 by default, or 8, which is faster (`Encoder.load`).
         """
@@ -301,15 +311,18 @@ class Parser:
     ) -> Parser:
         """Train a copy of this parser on projected distributions; the epoch that fits held-out pairs best is kept.
 
-        Gold `trees` of the target language, if there are any, are learnt afterwards, as by `adapt_to_trees`.
+        If this is the English parser that ships, the copy starts half-way between its weights and the multilingual
+        parser's, unless they fit the pairs less well or `losses.start` is `source`. Gold `trees` of the target
+        language, if there are any, are learnt afterwards, as by `adapt_to_trees`.
         """
         settings, gold = settings or Settings.resolve(), list(trees)
         check_silver(silver, self.inventory)
-        adapted = self._to_train(settings.adapt.encoder_layers)
         self.vectors.remember(silver.targets())
+        start = self._start(silver, settings.losses) if settings.losses.start == "multilingual" else self
+        adapted = start._to_train(settings.adapt.encoder_layers)
         options: Any = {"seed": seed, "held_out": held_out, "folder": folder}
-        made = adapt_to_silver(adapted._student, self._student, silver, settings, **options)
-        made = {**made, "adapted_from": self.about, **(about or {})}
+        made = adapt_to_silver(adapted._student, start._student, silver, settings, **options)
+        made = {**made, "adapted_from": start.about, **(about or {})}
         adapted = replace(adapted, about=made, tokenizer=silver.tokenizer or AUTO)
         if not gold:
             return adapted
@@ -317,6 +330,30 @@ class Parser:
         if place is not None:
             place.mkdir(exist_ok=True)
         return adapted.adapt_to_trees(gold, settings=settings, seed=seed, folder=place, about=about)
+
+    def adapt_to_many(
+        self,
+        silvers: Sequence[Silver],
+        text: Iterable[Words],
+        *,
+        settings: Settings | None = None,
+        seed: int = 1,
+        folder: Path | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> Parser:
+        """Train a copy of this parser on projected distributions of several languages, one silver each, at once.
+
+        `text` is tokenised text of its own language, on which it is to stay as it is.
+        """
+        settings, own = settings or Settings.resolve(), list(text)
+        check_frozen(settings.adapt)
+        for silver in silvers:
+            check_silver(silver, self.inventory)
+        self.vectors.remember(chain(own, *(silver.targets() for silver in silvers)))
+        adapted = self._to_train(())
+        options: Any = {"seed": seed, "folder": folder}
+        made = adapt_to_many(adapted._student, self._student, silvers, own, settings, **options)
+        return replace(adapted, about={**made, "adapted_from": self.about, **(about or {})}, tokenizer=AUTO)
 
     def adapt_to_trees(
         self,
@@ -393,6 +430,19 @@ class Parser:
 
     def _with(self, network: Biaffine, **changes: Any) -> Parser:
         return replace(self, network=network, store=self.features, **changes)
+
+    def _start(self, silver: Silver, losses: LossConfig) -> Parser:
+        """The mean of this parser and the multilingual one that ships, if that was made from this one and the mean
+        agrees as often with the silver; otherwise this one. It may have layers that were added to it.
+        """
+        found = load_folder(MULTILINGUAL)
+        mine, its_start = ({**about, "added": None} for about in (self.about, found.about["adapted_from"]))
+        if self.trained_encoder is not None or mine != its_start:
+            return self
+        about = {"title": _MEAN, "licence": found.about["licence"], "adapted_from": found.about}
+        mean = self._with(half_way(self.network, found.network), about=about)
+        own, others = (agreement(parser._student, silver, losses) for parser in (self, mean))
+        return mean if others >= own else self
 
     def _to_train(self, encoder_layers: Sequence[int]) -> Parser:
         """A copy of this parser with its own weights, also those of encoder layers that were or will be trained."""

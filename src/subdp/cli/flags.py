@@ -34,7 +34,7 @@ def _with(help: str) -> Parameter:
     return Parameter(help=help)
 
 
-_PARSER = "a model folder, a name on the Hugging Face Hub, or en, the English one that comes with subdp."
+_PARSER = "a model folder, a name on the Hugging Face Hub, or one that ships: en (English), multi (80 languages)."
 
 
 Method: TypeAlias = Annotated[str, Parameter(validator=_is_method)]

@@ -26,7 +26,7 @@ from subdp.encoder.feature_store import FeatureStore
 from subdp.experiments.corpora import Corpora, Split
 from subdp.experiments.grid import SCORED, Cell, Grid, Links, Result, adapt_settings, as_json, depends_on, read_result
 from subdp.experiments.orders import first_to_correct
-from subdp.network.hub import SHIPPED
+from subdp.network.hub import MULTILINGUAL, SHIPPED
 from subdp.parser import Parser
 from subdp.pipeline.annotate import doubt
 from subdp.pipeline.baselines import as_silver, hard_trees, own_trees
@@ -35,7 +35,7 @@ from subdp.projection.silver import Silver, SilverStore
 from subdp.projection.silver_views import AveragedSilver, JoinedSilver, SilverPart
 from subdp.support.engine import LocalEngine
 from subdp.support.errors import counted
-from subdp.support.files import write_json
+from subdp.support.files import file_hash, write_json
 from subdp.support.progress import progress
 from subdp.support.values import as_dict
 
@@ -120,6 +120,8 @@ class Bench:
         more = cell.system.sources if "treebanks" in cell.system.method else ()
         data = depends_on(self.grid, parsers, bitext, gold, [trees_hash(self._treebank(source)) for source in more])
         facts = {**cell.facts(data), "splits": list(splits)}
+        if cell.system.method != "direct" and cell.system.losses.start == "multilingual":
+            facts["start"] = file_hash(MULTILINGUAL / "model.safetensors")
         if _has_trees(cell):
             facts["tune"] = as_dict(self.grid.settings.tune)
         return _named(Stage(f"cells/{cell.name}", "train and score", facts, lambda folder: self._score(cell, folder)))
@@ -173,6 +175,8 @@ class Bench:
         parser = self._source(cell, system.sources[0])
         if system.method == "direct":
             return parser
+        if system.method == "multilingual":
+            return replace(Parser.load(MULTILINGUAL, encoder=self.encoder), store=self.store)
         settings, silver = adapt_settings(self.grid.settings, system), self._system_silver(cell)
         parser = parser.with_values(silver.inventory)
         if system.method == "hard":

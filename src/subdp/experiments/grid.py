@@ -30,7 +30,9 @@ ExperimentName = Literal["transfer", "ablation", "alignment", "losses", "multiso
 SCORED: tuple[Split, ...] = ("dev", "test")
 TREES = (5, 10, 20, 60, 200)
 """The numbers of gold trees of the target language that the experiment `trees` compares."""
-Method = Literal["direct", "self", "hard", "random", "subdp", "treebanks", "subdp then treebanks", "trees"]
+Method = Literal[
+    "direct", "multilingual", "self", "hard", "random", "subdp", "treebanks", "subdp then treebanks", "trees"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,19 +197,22 @@ class Grid:
     @property
     def _once(self) -> tuple[Method, ...]:
         """Methods for which one seed is enough; direct transfer too where all seeds share a source parser."""
-        return ("self", "random", "direct") if self.options.encoder is None else ("self", "random")
+        once: tuple[Method, ...] = ("multilingual", "self", "random")
+        return (*once, "direct") if self.options.encoder is None else once
 
     def systems(self, language: str) -> list[System]:
         """The systems that the experiment compares."""
         losses = self.settings.losses
         subdp, direct = System("SubDP", losses=losses), System("DT", "direct")
         if self.name == "transfer":
-            return [direct, subdp]
+            shipped = self.options.encoder is None
+            return [direct, *([System("DT, multilingual", "multilingual")] if shipped else []), subdp]
         if self.name == "ablation":
-            random = System(
-                "RandI", "random", replace(losses, completion="none", prior_pairs=0.0)
-            )  # no teacher, nothing known before
-            return [direct, System("ST", "self"), System("Hard", "hard"), random, subdp]
+            # No teacher, nothing known before.
+            random = System("RandI", "random", replace(losses, start="source", completion="none", prior_pairs=0.0))
+            source = System("SubDP from the source parser", losses=replace(losses, start="source"))
+            others = [direct, System("ST", "self"), System("Hard", "hard"), random]
+            return [*others, *([] if source.losses == losses else [source]), subdp]
         if self.name == "alignment":
             return [replace(subdp, name=name, links=links) for name, links in _LINKS.items()]
         if self.name == "losses":
@@ -241,6 +246,7 @@ _LINKS = {
 def _loss_systems(losses: LossConfig) -> list[System]:
     """The default, the paper's, and the default with one setting changed at a time."""
     changes: list[dict[str, Any]] = [
+        {"start": "source"},
         *({"label_weight": value} for value in ("none", "arc", "best")),
         *({"label_pairs": value} for value in ("all", "aligned")),
         *({"self_loops": value} for value in ("keep", "drop", "renormalise")),

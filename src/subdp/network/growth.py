@@ -4,6 +4,8 @@ source parser, of trees, of a new tag set), reads other layers or has other size
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from torch import Tensor
 
@@ -40,6 +42,16 @@ def with_weights(network: Biaffine, other: Biaffine) -> Biaffine:
     fitting = {name: old[name] for name, new in state.items() if name in old and old[name].shape == new.shape}
     other.load_state_dict({**state, **fitting})
     return other.to(network.device)
+
+
+def half_way(network: Biaffine, other: Biaffine) -> Biaffine:
+    """A copy of `network` with the mean of both networks' weights, where `other` has them."""
+    found = copy.deepcopy(network)
+    state = found.state_dict()
+    for name, theirs in other.state_dict().items():
+        state[name] = state[name].lerp(_grown(name, theirs.to(network.device), state[name]), 0.5)
+    found.load_state_dict(state)
+    return found
 
 
 def _grown(name: str, old: Tensor, new: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Parsers by name: the one that ships, and those on the Hugging Face Hub, from which and to which folders are copied.
+"""Parsers by name: those that ship, and those on the Hugging Face Hub, from which and to which folders are copied.
 
 Only the files of a model folder are fetched and nothing in them is executed. No torch; `huggingface_hub` is imported
 when a name asks for it.
@@ -12,8 +12,11 @@ from typing import Any
 
 from subdp.support.errors import SubdpError
 
-SHIPPED = Path(__file__).parent / "models" / "en"
+_MODELS = Path(__file__).parent / "models"
+SHIPPED = _MODELS / "en"
 """The English parser that comes with the package."""
+MULTILINGUAL = _MODELS / "multi"
+"""The multilingual parser that comes with the package: the English one, adapted to many languages at once."""
 
 FILES = ("config.json", "labels.json", "model.safetensors", "README.md")
 """What a model folder is, on the Hub as on disk."""
@@ -22,12 +25,12 @@ _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+").fullmatch
 
 
 def find_model(name: str | Path) -> Path:
-    """The folder of a parser: `en` is the one that ships; any other name is a folder or, as org/name, on the Hub.
+    """The folder of a parser: `en` and `multi` ship; any other name is a folder or, as org/name, on the Hub.
 
     Where there is a folder `org`, a missing `org/name` is taken for a misspelt path and the Hub is not asked.
     """
-    if name == "en":
-        return SHIPPED
+    if name in ("en", "multi"):
+        return _MODELS / name
     if isinstance(name, Path) or Path(name).is_dir() or not _HUB_NAME(name) or Path(name).parent.is_dir():
         return Path(name)
     try:

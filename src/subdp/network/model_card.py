@@ -126,7 +126,10 @@ def _history(about: Mapping[str, Any]) -> list[str]:
 def _material(adapted: Mapping[str, Any]) -> str:
     parts = []
     if "pairs" in adapted:
-        parts.append(f"distributions projected from {counted(adapted['pairs'], 'sentence pair')}")
+        languages = f" in {adapted['languages']} languages" if "languages" in adapted else ""
+        parts.append(f"distributions projected from {counted(adapted['pairs'], 'sentence pair')}{languages}")
+    if "sentences" in adapted:
+        parts.append(f"{counted(adapted['sentences'], 'sentence')} of its own language")
     if "trees" in adapted:
         parts.append(f"{counted(adapted['trees'], 'tree')} with {counted(adapted['known_heads'], 'known head')}")
     return " and ".join(parts)

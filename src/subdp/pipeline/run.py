@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from subdp.alignment.registry import aligner_key
 from subdp.corpus.corrected import read_trees
 from subdp.corpus.treebank import read_conllu
+from subdp.network.hub import MULTILINGUAL
 from subdp.pipeline.options import RunOptions
 from subdp.pipeline.stages import TRAINING, Say, Stage, has_stages, perform, plan, stage_name
 from subdp.support.engine import Engine, LocalEngine
@@ -155,12 +156,17 @@ class Run:
         adapt = Stage(
             "adapt",
             "train the target parser on what was projected",
-            {"parser": parsers[0], "project": keys, **training},
+            {"parser": parsers[0], **self._start, "project": keys, **training},
             lambda folder: self._train("adapt", folder),
             (self.root / "adapt" / "parser",),
         )
         finish = self._finish(adapt)
         return [*source, *clean, *encode, *project, report, adapt, finish, *self._evaluate(finish, parsers[0])]
+
+    @property
+    def _start(self) -> dict[str, str]:
+        """What adaptation depends on where it may start from the multilingual parser."""
+        return {"start": _hash_model(MULTILINGUAL)} if self.settings.losses.start == "multilingual" else {}
 
     def _train(self, stage: str, folder: Path) -> str:
         """Do a stage that trains: here, or on several ranks of a Ray cluster."""

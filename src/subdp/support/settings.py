@@ -24,6 +24,7 @@ LabelPairs = Literal["all", "aligned"]
 SelfLoops = Literal["keep", "drop", "renormalise"]
 ManyToOne = Literal["mean", "head"]
 Completion = Literal["none", "source", "auto"]
+Start = Literal["source", "multilingual"]
 PresetName = Literal["small", "paper"]
 LossesName = Literal["default", "paper"]
 EncoderBits = Literal[8, 32]
@@ -88,6 +89,10 @@ class TrainConfig:
 class LossConfig:
     """What the target parser is trained to fit."""
 
+    start: Start = "multilingual"
+    """Parser that training starts from, and that completion and mixing ask: the source parser (paper), or the mean of
+    its weights and those of the multilingual parser that comes with subdp. Of subdp's English parser only; any other
+    source parser is where training starts."""
     label_weight: LabelWeight = "arc"
     """Weight of a word pair's labels: the same for all (paper), the arc's probability, or the best arc only."""
     label_pairs: LabelPairs = "all"
@@ -153,6 +158,7 @@ PRESETS: dict[PresetName | Literal["distilled"], Preset] = {
 LOSSES: dict[LossesName, LossConfig] = {
     "default": LossConfig(),
     "paper": LossConfig(
+        start="source",
         label_weight="none",
         label_pairs="all",
         self_loops="keep",

@@ -18,7 +18,7 @@ from subdp.corpus.treebank import Sentence
 from subdp.projection.silver import Silver
 from subdp.projection.substructures import ARCS, LABELS, Inventory
 from subdp.support.errors import SubdpError
-from subdp.support.settings import Settings, TrainConfig
+from subdp.support.settings import LossConfig, Settings, TrainConfig
 from subdp.support.values import as_dict
 from subdp.training.examples import Examples, SoftExamples, TreeExamples
 from subdp.training.loop import mean_loss
@@ -28,6 +28,7 @@ from subdp.training.student import Student
 HELD_OUT = 0.1  # The share of pairs or trees that choose the epoch and are not trained on.
 _ENOUGH_TREES = 100  # Of fewer, a tenth would be too small to choose an epoch by.
 _PRIOR = 60  # n₀: corrections that count as much as what the parser knew before.
+_SOME_PAIRS = 300  # Some thousands of words: enough to tell which of two parsers is nearer to a language.
 _PARTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # Of the largest share of what silver changed that may be kept.
 
 
@@ -38,6 +39,13 @@ def check_silver(silver: Silver, inventory: Inventory) -> None:
         raise SubdpError("the silver has other labels than this parser", where=silver.where, hint=hint)
     if len(silver) == 0:
         raise SubdpError("there are no sentence pairs to learn from", where=silver.where)
+
+
+def agreement(student: Student, silver: Silver, losses: LossConfig) -> float:
+    """How often a parser's heads are those that projection chose, in some of the pairs."""
+    some = np.random.default_rng(0).permutation(len(silver))[:_SOME_PAIRS]
+    same = SoftExamples(student.batcher, silver, some, losses).agreeing(student.network)
+    return float(same.float().mean()) if len(same) else 0.0
 
 
 def adapt_to_silver(
