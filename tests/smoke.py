@@ -36,6 +36,7 @@ def main() -> None:
         scores = json.loads(run("evaluate", "text.conllu", "text.conllu", "--json"))
         assert scores["las"] == 100, scores
         assert "dog" in run("show", "text.conllu")
+    assert subdp.Parser.load("multi")(TEXT)
     first, second = subdp.Parser.load("en")(TEXT)
     assert (len(first), len(second)) == (8, 4)
     print(f"subdp {subdp.__version__} works with Python {sys.version.split()[0]}")

@@ -4,7 +4,7 @@
     python tools/multilingual.py --ntrex NTREX --treebank en_ewt-ud-train.conllu -o src/subdp/network/models/multi
 
 The languages are those of NTREX-128 that the encoder knows (XLM-R's) and subdp can cut into words. Every one has the
-same number of pairs, drawn at random and others for each, so that no family of languages and no sentence dominates.
+same number of pairs, drawn at random, separately for each, so that no language and no sentence dominates.
 No gold tree of any of them is used. It needs the tokenizers: pip install 'subdp[zh,ja,th,vi]'.
 """
 
@@ -37,6 +37,9 @@ def main() -> None:
     if options.languages:
         print(*LANGUAGES)
         return
+    if None in (options.ntrex, options.treebank, options.output):
+        parser.error("--ntrex, --treebank and --output are needed")
+    Parser.check_folder(options.output)
     english = Parser.load(SHIPPED)
     languages = [name for name in LANGUAGES if name not in options.leave_out]
     silvers = []
@@ -49,6 +52,7 @@ def main() -> None:
         "title": f"Multilingual dependency parser ({len(languages)} languages of NTREX-128, UD English EWT 2.2)",
         "licence": "CC BY-SA 4.0, as NTREX-128 and the treebank",
         "language": "multilingual",
+        "languages": languages,
     }
     english.adapt_to_many(silvers, [tree.words for tree in trees], seed=1, about=about).save(options.output, half=True)
 

@@ -33,8 +33,8 @@ from subdp.encoder.vectors import Vectors
 from subdp.evaluation.attachment import evaluate
 from subdp.evaluation.scores import Scores
 from subdp.network.biaffine import Biaffine
-from subdp.network.growth import half_way, new_network, with_values, with_weights
-from subdp.network.hub import MULTILINGUAL, find_model, push
+from subdp.network.growth import half_way, has_weights, new_network, with_values, with_weights
+from subdp.network.hub import MULTILINGUAL, SHIPPED, find_model, push
 from subdp.network.model_card import facts as card_facts
 from subdp.network.model_folder import Model, check_replaceable, encoder_facts, load_folder, save_folder
 from subdp.network.prediction import UPOS, chunk_words
@@ -50,12 +50,12 @@ from subdp.training.adapting import (
     HELD_OUT,
     adapt_to_silver,
     adapt_to_trees,
-    agreement,
     check_silver,
     count_corrections,
+    fits_better,
 )
 from subdp.training.distilling import check_frozen, distil, worth_learning
-from subdp.training.many import adapt_to_many
+from subdp.training.many import adapt_to_many, check_many
 from subdp.training.student import Student
 from subdp.training.supervised import train_layers, train_on_treebank
 
@@ -312,7 +312,7 @@ class Parser:
         """Train a copy of this parser on projected distributions; the epoch that fits held-out pairs best is kept.
 
         If this is the English parser that ships, the copy starts half-way between its weights and the multilingual
-        parser's, unless they fit the pairs less well or `losses.start` is `source`. Gold `trees` of the target
+        parser's, unless that fits the pairs less well or `losses.start` is `source`. Gold `trees` of the target
         language, if there are any, are learnt afterwards, as by `adapt_to_trees`.
         """
         settings, gold = settings or Settings.resolve(), list(trees)
@@ -320,7 +320,7 @@ class Parser:
         self.vectors.remember(silver.targets())
         start = self._start(silver, settings.losses) if settings.losses.start == "multilingual" else self
         adapted = start._to_train(settings.adapt.encoder_layers)
-        options: Any = {"seed": seed, "held_out": held_out, "folder": folder}
+        options: Any = {"fingerprint": start.fingerprint, "seed": seed, "held_out": held_out, "folder": folder}
         made = adapt_to_silver(adapted._student, start._student, silver, settings, **options)
         made = {**made, "adapted_from": start.about, **(about or {})}
         adapted = replace(adapted, about=made, tokenizer=silver.tokenizer or AUTO)
@@ -347,11 +347,10 @@ class Parser:
         """
         settings, own = settings or Settings.resolve(), list(text)
         check_frozen(settings.adapt)
-        for silver in silvers:
-            check_silver(silver, self.inventory)
+        check_many(silvers, self.inventory, settings.losses)
         self.vectors.remember(chain(own, *(silver.targets() for silver in silvers)))
         adapted = self._to_train(())
-        options: Any = {"seed": seed, "folder": folder}
+        options: Any = {"fingerprint": self.fingerprint, "seed": seed, "folder": folder}
         made = adapt_to_many(adapted._student, self._student, silvers, own, settings, **options)
         return replace(adapted, about={**made, "adapted_from": self.about, **(about or {})}, tokenizer=AUTO)
 
@@ -432,17 +431,16 @@ class Parser:
         return replace(self, network=network, store=self.features, **changes)
 
     def _start(self, silver: Silver, losses: LossConfig) -> Parser:
-        """The mean of this parser and the multilingual one that ships, if that was made from this one and the mean
-        agrees as often with the silver; otherwise this one. It may have layers that were added to it.
+        """The mean of this parser and the multilingual one that ships, if this is the English one that it was made
+        from; but this one if it agrees better with the silver. Layers that a user adds to the English one are fitted to
+        its states: such a parser is its own start.
         """
-        found = load_folder(MULTILINGUAL)
-        mine, its_start = ({**about, "added": None} for about in (self.about, found.about["adapted_from"]))
-        if self.trained_encoder is not None or mine != its_start:
+        if self.trained_encoder is not None or not has_weights(self.network, load_folder(SHIPPED).network):
             return self
+        found = load_folder(MULTILINGUAL)
         about = {"title": _MEAN, "licence": found.about["licence"], "adapted_from": found.about}
         mean = self._with(half_way(self.network, found.network), about=about)
-        own, others = (agreement(parser._student, silver, losses) for parser in (self, mean))
-        return mean if others >= own else self
+        return self if fits_better(self._student, mean.network, silver, losses) else mean
 
     def _to_train(self, encoder_layers: Sequence[int]) -> Parser:
         """A copy of this parser with its own weights, also those of encoder layers that were or will be trained."""

@@ -120,7 +120,8 @@ class Bench:
         more = cell.system.sources if "treebanks" in cell.system.method else ()
         data = depends_on(self.grid, parsers, bitext, gold, [trees_hash(self._treebank(source)) for source in more])
         facts = {**cell.facts(data), "splits": list(splits)}
-        if cell.system.method != "direct" and cell.system.losses.start == "multilingual":
+        starts = "subdp" in cell.system.method and cell.system.losses.start == "multilingual"
+        if cell.system.method == "multilingual" or (starts and self.grid.options.encoder is None):
             facts["start"] = file_hash(MULTILINGUAL / "model.safetensors")
         if _has_trees(cell):
             facts["tune"] = as_dict(self.grid.settings.tune)
@@ -130,7 +131,7 @@ class Bench:
         """Make what the cell shares with others, and encode the sentences that it is scored on."""
         for source in cell.system.sources:
             features = self._source(cell, source).features
-            if cell.system.method not in ("direct", "trees"):
+            if cell.system.method not in ("direct", "multilingual", "trees"):
                 features.add(self.silver(cell.language, source, self._source_seed(cell)).targets())
                 self.links(cell.language, source, cell.system.links)
                 if _has_trees(cell):

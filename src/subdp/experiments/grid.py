@@ -23,7 +23,7 @@ from subdp.experiments.languages import PAPER_LANGUAGES
 from subdp.experiments.orders import RULES, OrderRule
 from subdp.support.errors import SubdpError
 from subdp.support.files import Source, name_of
-from subdp.support.settings import LOSSES, EncoderBits, LossConfig, PresetName, Settings
+from subdp.support.settings import LOSSES, EncoderBits, LossConfig, PresetName, Settings, Start
 from subdp.support.values import Count, Seed, as_dict, check_fields, converted, read_toml
 
 ExperimentName = Literal["transfer", "ablation", "alignment", "losses", "multisource", "bitext-size", "trees", "order"]
@@ -119,7 +119,7 @@ class Cell:
 
         Not the system's name: two experiments may call the same system by different names.
         """
-        if self.system.method == "direct":  # nothing is trained
+        if self.system.method in ("direct", "multilingual"):  # nothing is trained
             return {"parsers": depends_on["parsers"], "gold": depends_on["gold"]}
         system = asdict(self.system)
         del system["name"]
@@ -204,19 +204,19 @@ class Grid:
         """The systems that the experiment compares."""
         losses = self.settings.losses
         subdp, direct = System("SubDP", losses=losses), System("DT", "direct")
+        shipped = self.options.encoder is None  # Only then is there a multilingual parser made from the source parser.
         if self.name == "transfer":
-            shipped = self.options.encoder is None
             return [direct, *([System("DT, multilingual", "multilingual")] if shipped else []), subdp]
         if self.name == "ablation":
             # No teacher, nothing known before.
             random = System("RandI", "random", replace(losses, start="source", completion="none", prior_pairs=0.0))
             source = System("SubDP from the source parser", losses=replace(losses, start="source"))
             others = [direct, System("ST", "self"), System("Hard", "hard"), random]
-            return [*others, *([] if source.losses == losses else [source]), subdp]
+            return [*others, *([source] if shipped and source.losses != losses else []), subdp]
         if self.name == "alignment":
             return [replace(subdp, name=name, links=links) for name, links in _LINKS.items()]
         if self.name == "losses":
-            return [direct, *_loss_systems(losses)]
+            return [direct, *_loss_systems(losses, starts=("source", "multilingual") if shipped else ())]
         if self.name == "trees":
             alone = [System(f"{count} trees", "trees", losses, trees=count) for count in TREES]
             return [
@@ -243,10 +243,10 @@ _LINKS = {
 }
 
 
-def _loss_systems(losses: LossConfig) -> list[System]:
+def _loss_systems(losses: LossConfig, starts: Sequence[Start]) -> list[System]:
     """The default, the paper's, and the default with one setting changed at a time."""
     changes: list[dict[str, Any]] = [
-        {"start": "source"},
+        *({"start": value} for value in starts),
         *({"label_weight": value} for value in ("none", "arc", "best")),
         *({"label_pairs": value} for value in ("all", "aligned")),
         *({"self_loops": value} for value in ("keep", "drop", "renormalise")),

@@ -44,12 +44,20 @@ def with_weights(network: Biaffine, other: Biaffine) -> Biaffine:
     return other.to(network.device)
 
 
+def has_weights(network: Biaffine, other: Biaffine) -> bool:
+    """Whether a network has the weights of another, as far as it predicts the same; it may have more values."""
+    state, theirs = network.state_dict(), other.state_dict()
+    return state.keys() <= theirs.keys() and all(
+        torch.equal(_grown(name, theirs[name].to(old.device), old), old) for name, old in state.items()
+    )
+
+
 def half_way(network: Biaffine, other: Biaffine) -> Biaffine:
-    """A copy of `network` with the mean of both networks' weights, where `other` has them."""
+    """A copy of `network` with the mean of both networks' weights; values that `other` lacks stay improbable."""
     found = copy.deepcopy(network)
-    state = found.state_dict()
-    for name, theirs in other.state_dict().items():
-        state[name] = state[name].lerp(_grown(name, theirs.to(network.device), state[name]), 0.5)
+    state, theirs = found.state_dict(), other.state_dict()
+    for name, own in state.items():
+        state[name] = own.lerp(_grown(name, theirs[name].to(own.device), own), 0.5)
     found.load_state_dict(state)
     return found
 

@@ -27,7 +27,8 @@ _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+").fullmatch
 def find_model(name: str | Path) -> Path:
     """The folder of a parser: `en` and `multi` ship; any other name is a folder or, as org/name, on the Hub.
 
-    Where there is a folder `org`, a missing `org/name` is taken for a misspelt path and the Hub is not asked.
+    A folder of one's own with such a name is `./multi`. Where there is a folder `org`, a missing `org/name` is taken
+    for a misspelt path and the Hub is not asked.
     """
     if name in ("en", "multi"):
         return _MODELS / name

@@ -33,6 +33,8 @@ def card(values: Mapping[str, Sequence[str]], encoder: Mapping[str, Any], about:
         *(f"- {_title(kind)}: {', '.join(items)}." for kind, items in values.items()),
         *(f"- On {split}: {scores}." for split, scores in about.get("scores", {}).items()),
     ]
+    if "languages" in about:
+        lines.append(f"- Languages: {', '.join(about['languages'])}.")
     if "licence" in about:
         lines.append(f"- Licence: {about['licence']}.")
     use = "Use: `subdp parse text.txt --parser NAME`, or `subdp.Parser.load(NAME)` in Python;"
@@ -113,7 +115,9 @@ def _history(about: Mapping[str, Any]) -> list[str]:
         steps.append(f"- Adapted to {_material(adapted)}, {_epochs(about)}.")
     if about.get("agreement") is not None:
         share = f"{about['agreement']:.0%}"
-        steps.append(f"- On the target sentences, the source parser and projection agreed on {share} of the heads.")
+        steps.append(
+            f"- On the target sentences, the parser that it started from and projection agreed on {share} of the heads."
+        )
     for key, began in (("adapted_from", "It started from"), ("distilled_from", "The larger parser")):
         if before := about.get(key):
             title = before.get("title", "a source parser" if key == "adapted_from" else "a parser")
@@ -126,10 +130,10 @@ def _history(about: Mapping[str, Any]) -> list[str]:
 def _material(adapted: Mapping[str, Any]) -> str:
     parts = []
     if "pairs" in adapted:
-        languages = f" in {adapted['languages']} languages" if "languages" in adapted else ""
+        languages = f" in {counted(adapted['languages'], 'language')}" if "languages" in adapted else ""
         parts.append(f"distributions projected from {counted(adapted['pairs'], 'sentence pair')}{languages}")
-    if "sentences" in adapted:
-        parts.append(f"{counted(adapted['sentences'], 'sentence')} of its own language")
+    if adapted.get("sentences"):
+        parts.append(f"{counted(adapted['sentences'], 'sentence')} of the source language")
     if "trees" in adapted:
         parts.append(f"{counted(adapted['trees'], 'tree')} with {counted(adapted['known_heads'], 'known head')}")
     return " and ".join(parts)

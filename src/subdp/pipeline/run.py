@@ -166,7 +166,8 @@ class Run:
     @property
     def _start(self) -> dict[str, str]:
         """What adaptation depends on where it may start from the multilingual parser."""
-        return {"start": _hash_model(MULTILINGUAL)} if self.settings.losses.start == "multilingual" else {}
+        may = self.settings.losses.start == "multilingual" and self.options.treebank is None
+        return {"start": _hash_model(MULTILINGUAL)} if may else {}
 
     def _train(self, stage: str, folder: Path) -> str:
         """Do a stage that trains: here, or on several ranks of a Ray cluster."""

@@ -87,12 +87,12 @@ class TrainConfig:
 
 @dataclass(frozen=True, slots=True)
 class LossConfig:
-    """What the target parser is trained to fit."""
+    """What the target parser starts from, and what it is trained to fit."""
 
     start: Start = "multilingual"
     """Parser that training starts from, and that completion and mixing ask: the source parser (paper), or the mean of
-    its weights and those of the multilingual parser that comes with subdp. Of subdp's English parser only; any other
-    source parser is where training starts."""
+    its weights and those of the multilingual parser that comes with subdp. The latter applies only to subdp's English
+    parser; training from any other starts at that parser."""
     label_weight: LabelWeight = "arc"
     """Weight of a word pair's labels: the same for all (paper), the arc's probability, or the best arc only."""
     label_pairs: LabelPairs = "all"

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from subdp.corpus.treebank import Sentence
+from subdp.network.biaffine import Biaffine
 from subdp.projection.silver import Silver
 from subdp.projection.substructures import ARCS, LABELS, Inventory
 from subdp.support.errors import SubdpError
@@ -41,11 +42,13 @@ def check_silver(silver: Silver, inventory: Inventory) -> None:
         raise SubdpError("there are no sentence pairs to learn from", where=silver.where)
 
 
-def agreement(student: Student, silver: Silver, losses: LossConfig) -> float:
-    """How often a parser's heads are those that projection chose, in some of the pairs."""
+def fits_better(student: Student, other: Biaffine, silver: Silver, losses: LossConfig) -> bool:
+    """Whether a parser's heads are those that projection chose more often than another's, by more than one standard
+    error, in some of the pairs.
+    """
     some = np.random.default_rng(0).permutation(len(silver))[:_SOME_PAIRS]
-    same = SoftExamples(student.batcher, silver, some, losses).agreeing(student.network)
-    return float(same.float().mean()) if len(same) else 0.0
+    examples = SoftExamples(student.batcher, silver, some, losses)
+    return _more(examples.agreeing(student.network), examples.agreeing(other))
 
 
 def adapt_to_silver(
@@ -54,11 +57,12 @@ def adapt_to_silver(
     silver: Silver,
     settings: Settings,
     *,
+    fingerprint: str,
     seed: int,
     held_out: float = HELD_OUT,
     folder: Path | None = None,
 ) -> dict[str, Any]:
-    """Train on projected distributions; held-out pairs choose the epoch.
+    """Train on projected distributions; held-out pairs choose the epoch. `fingerprint` is that of the student before.
 
     Links are noisy, and few pairs are too few for the noise to average out. So after n pairs the weights go back part
     of the way, θ ← θ₀ + s · (θ − θ₀). The share s is at most n / (n + n₀), where n₀ is the setting `prior_pairs`, and
@@ -67,7 +71,7 @@ def adapt_to_silver(
     """
     order = np.random.default_rng(seed).permutation(len(silver))
     apart = round(held_out * len(silver))
-    examples = SoftExamples(teacher.batcher, silver, order[apart:], settings.losses)
+    examples = SoftExamples(teacher.batcher, silver, order[apart:], settings.losses, start=fingerprint)
     examples, agreement = examples.taught_by(teacher.network)
     both = replace(examples, indices=order).worked_out(student.network.device)
     examples, test = (replace(both, indices=part, batcher=student.batcher) for part in (order[apart:], order[:apart]))

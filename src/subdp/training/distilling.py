@@ -36,7 +36,7 @@ _MOST_HELD_OUT = 1000  # Sentences: enough to choose an epoch by, whatever the s
 def check_frozen(config: TrainConfig) -> None:
     """Raise if layers of the encoder are to be trained: a student reads the encoder as it is."""
     if config.encoder_layers:
-        raise SubdpError("the encoder of a distilled parser is not trained", hint="leave out train.encoder-layers")
+        raise SubdpError("here the encoder stays as it is", hint="leave out the setting encoder-layers")
 
 
 def worth_learning(sentences: Iterable[Sentence]) -> list[Words]:

@@ -106,7 +106,8 @@ class SoftExamples:
     """Pairs of silver, projected batch by batch; a `teacher`, if there is one, is mixed in.
 
     `kept` has what pairs project to, by their numbers, where it has been worked out before; `forms` has what their
-    words are tagged as, for the pairs that are not among them.
+    words are tagged as, for the pairs that are not among them. `start` is the fingerprint of the parser that training
+    starts from.
     """
 
     batcher: Batcher
@@ -116,6 +117,7 @@ class SoftExamples:
     teacher: Teacher | None = None
     kept: Mapping[int, Packed] = field(default_factory=dict, repr=False)
     forms: Forms | None = field(default=None, repr=False)
+    start: str = ""
 
     @cached_property
     def lengths(self) -> list[int]:
@@ -125,8 +127,8 @@ class SoftExamples:
 
     @property
     def origin(self) -> str:
-        """What the silver was made from, and what of it is fitted."""
-        return json.dumps([self.silver.made_from, as_dict(self.config)], sort_keys=True, default=dict)
+        """What the silver was made from, what of it is fitted, and where training starts."""
+        return json.dumps([self.silver.made_from, as_dict(self.config), self.start], sort_keys=True, default=dict)
 
     def taught_by(self, network: Biaffine) -> tuple[SoftExamples, float | None]:
         """The examples with this network as teacher, and its agreement; unchanged and None if `completion` is none."""
@@ -223,7 +225,7 @@ class TaughtExamples:
     batcher: Batcher
     sentences: Sequence[Packed]
     origin: str
-    """The teacher's fingerprint."""
+    """The teacher's fingerprint, and where it was taught more than text, by what."""
 
     @cached_property
     def lengths(self) -> list[int]:

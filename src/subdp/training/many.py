@@ -1,12 +1,13 @@
 """Adapting a network to many languages at once: the parser from which adaptation to one more language starts.
 
 Each language is projected by itself, since the source parser is not trusted equally in all of them (`null_mass.py`),
-and a form has other tags in another language (`forms.py`). Text of the source language is learnt beside them, with the
+and the same form may have other tags in each (`forms.py`). Text of the source language is learnt beside them, with the
 source parser's own distributions: SubDP with the identity as alignment. Without it, languages near the source lose.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,13 +17,26 @@ import numpy as np
 
 from subdp.encoder.batch import Words
 from subdp.projection.silver import Silver
+from subdp.projection.substructures import Inventory
 from subdp.support.errors import SubdpError
 from subdp.support.settings import LossConfig, Settings
 from subdp.support.values import as_dict
+from subdp.training.adapting import check_silver
 from subdp.training.distilling import predicted
 from subdp.training.examples import SoftExamples, TaughtExamples
 from subdp.training.packed import Packed
 from subdp.training.student import Student
+
+
+def check_many(silvers: Sequence[Silver], inventory: Inventory, losses: LossConfig) -> None:
+    """Raise unless a parser with this inventory can learn from the silver of all these languages."""
+    if not silvers:
+        raise SubdpError("there is no silver to learn from", hint="give one for each language")
+    if losses.label_weight == "none":
+        hint = "take the label weight arc or best"
+        raise SubdpError("the labels of all word pairs in many languages are too many to keep in memory", hint=hint)
+    for silver in silvers:
+        check_silver(silver, inventory)
 
 
 def adapt_to_many(
@@ -32,14 +46,19 @@ def adapt_to_many(
     text: Sequence[Words],
     settings: Settings,
     *,
+    fingerprint: str,
     seed: int,
     folder: Path | None = None,
 ) -> dict[str, Any]:
-    """Train in place on silver of several languages and on text of the source language; the last epoch is kept."""
+    """Train in place on silver of several languages and on text of the source language; the last epoch is kept.
+
+    `fingerprint` is that of the teacher.
+    """
     sentences = [sentence for silver in silvers for sentence in _worked_out(teacher, silver, settings.losses)]
     pairs = len(sentences)
     sentences += predicted(teacher, text)
-    origin = json.dumps([[one.made_from for one in silvers], as_dict(settings.losses)], sort_keys=True, default=dict)
+    facts = [fingerprint, [one.made_from for one in silvers], as_dict(settings.losses), text]
+    origin = hashlib.sha256(json.dumps(facts, sort_keys=True, default=dict).encode()).hexdigest()
     examples = TaughtExamples(student.batcher, sentences, origin)
     options: Any = {"seed": seed, "held_out": None, "folder": folder, "title": "adapting the parser"}
     made = {
@@ -54,6 +73,5 @@ def _worked_out(teacher: Student, silver: Silver, losses: LossConfig) -> list[Pa
     examples = SoftExamples(teacher.batcher, silver, np.arange(len(silver)), losses)
     kept = examples.taught_by(teacher.network)[0].worked_out(teacher.network.device).kept
     if len(kept) < len(silver):
-        hint = "take fewer pairs, and any label_weight but none"
-        raise SubdpError("there is too much to keep in memory", where=silver.where, hint=hint)
+        raise SubdpError("there is too much to keep in memory", where=silver.where, hint="take fewer pairs")
     return [kept[number] for number in range(len(silver))]
