@@ -51,7 +51,7 @@ docs: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The English parser that ships with the package: trees first, then UPOS on top of them, which leaves the trees as they are.
-# UD is a folder that holds UD 2.2's UD_English-EWT.
+# UD is a folder that holds UD 2.2's UD_English-EWT. The multilingual parser (below) is made from it, and must be made again.
 EWT = $(UD)/UD_English-EWT/en_ewt-ud
 english-parser: install
 	rm -rf build/english-trees src/subdp/network/models/en

@@ -19,7 +19,7 @@ def spacy(parser: str, *, output: Output, language: str = "xx", name: str = "sub
     Parameters
     ----------
     parser
-        Model folder, a name on the Hugging Face Hub, or en for the English parser that comes with subdp.
+        Model folder, a name on the Hugging Face Hub, or one that ships: en (English), multi (80 languages).
     output
         Folder to make the package's own folder in.
     language

@@ -197,8 +197,8 @@ def distill(
     Parameters
     ----------
     parser
-        Parser to learn from: a model folder, a name on the Hugging Face Hub, or en, the English one that comes with
-        subdp.
+        Parser to learn from: a model folder, a name on the Hugging Face Hub, or one that ships: en (English), multi (80
+        languages).
     text
         Files with text of its language: raw text, tokenised text, CoNLL-U, or a bitext (source TAB target) whose target
         side is taken. Annotation is not used.

@@ -105,21 +105,21 @@ class LossConfig:
     """What a target word linked to several source words stands for: all of them equally (mean: paper), or the one that
     is the head of the others."""
     completion: Completion = "auto"
-    """What receives the mass that went to NULL: nothing (paper), the source parser's own distribution on the target
+    """What receives the mass that went to NULL: nothing (paper), the starting parser's own distribution on the target
     sentence, or a share of it according to how far it agrees with the projection."""
     mixing: Share = 0.5
-    """Share of the projected mass that the source parser's own distribution replaces where it is fully trusted; less
+    """Share of the projected mass that the starting parser's own distribution replaces where it is fully trusted; less
     where it is trusted less, and for tags this much or more. 0 leaves projections as they are (paper)."""
     own_labels: tuple[Name, ...] = ("compound",)
-    """Labels, in full, whose projected mass goes to the source parser's own label distribution; none in the paper.
+    """Labels, in full, whose projected mass goes to the starting parser's own label distribution; none in the paper.
     This and mixing have no effect if completion is none."""
     tags_by_form: Share = 0.5
     """Share of the mean over all occurrences of a word's form in its UPOS or XPOS, which also receives NULL mass; 0
     looks at each occurrence by itself (paper). No effect if label_weight is none."""
     prior_pairs: NotNegative = 60.0
-    """Pairs that count as much as what the source parser knew: after n pairs, at most n / (n + this) of what adaptation
-    changed in its weights is kept, less unless held-out pairs show that it was learnt, and all of it in the scorers of
-    labels and tags. 0 keeps all of it (paper)."""
+    """Pairs that count as much as what the starting parser knew: after n pairs, at most n / (n + this) of what
+    adaptation changed in its weights is kept, less unless held-out pairs show that it was learnt, and all of it in the
+    scorers of labels and tags. 0 keeps all of it (paper)."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -1,11 +1,11 @@
 """What becomes of NULL mass, the mass that projection lost because a word or its head has no link; and how far the
 mass that it did place is believed.
 
-The paper gives NULL mass to nobody: such a word adds less loss, or none. With `completion`, the source parser, run on
-the target sentence itself, is the teacher: its distributions receive all of the NULL mass (`source`), or as much as
-they are trusted with (`auto`). Trust is measured without gold trees: where projection chose a value, how often does the
-teacher choose the same one? For arcs this is counted by the relation that the teacher finds likeliest, since function
-words and content words transfer very differently; for tags by the tag.
+The paper gives NULL mass to nobody: such a word adds less loss, or none. With `completion`, the parser that adaptation
+starts from, run on the target sentence itself, is the teacher: its distributions receive all of the NULL mass
+(`source`), or as much as they are trusted with (`auto`). Trust is measured without gold trees: where projection chose a
+value, how often does the teacher choose the same one? For arcs this is counted by the relation that the teacher finds
+likeliest, since function words and content words transfer very differently; for tags by the tag.
 
 The same trust, times `mixing`, is the teacher's share of the mass that projection placed: links are wrong at times, and
 then the teacher is the better witness. Of tags its share is larger, because a tag depends on the word itself, which the
@@ -70,7 +70,7 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Teacher:
-    """A copy of the source parser, with how far it is trusted, by substructure.
+    """A copy of the starting parser, with how far it is trusted, by substructure.
 
     Shape: trust [K], over relations for arcs, over tags for tags; own_labels [L], 1 at labels that are its own.
     """
