@@ -12,6 +12,7 @@ import torch
 
 from subdp import parser as parser_module
 from subdp.encoder.encoder import Encoder
+from subdp.network.growth import new_network
 from subdp.network.hub import MULTILINGUAL, SHIPPED, find_model
 from subdp.parser import Parser
 from subdp.projection.silver import Silver
@@ -103,6 +104,9 @@ def test_it_starts_from_a_source_parser_that_the_multilingual_one_was_not_made_f
 ) -> None:
     other = source.untrained(1)
     assert other._start(silvers[0], SETTINGS.losses) is other
+    small = replace(source.config, features=12)
+    smaller = replace(source, network=new_network(small, source.encoder, source.inventory, seed=1), config=small)
+    assert smaller._start(silvers[0], SETTINGS.losses) is smaller, "one of another size"
 
 
 def test_it_starts_from_the_source_parser_where_that_agrees_better_with_the_silver(

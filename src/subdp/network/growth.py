@@ -47,9 +47,14 @@ def with_weights(network: Biaffine, other: Biaffine) -> Biaffine:
 def has_weights(network: Biaffine, other: Biaffine) -> bool:
     """Whether a network has the weights of another, as far as it predicts the same; it may have more values."""
     state, theirs = network.state_dict(), other.state_dict()
-    return state.keys() <= theirs.keys() and all(
-        torch.equal(_grown(name, theirs[name].to(old.device), old), old) for name, old in state.items()
-    )
+    if not state.keys() <= theirs.keys():
+        return False
+    for name, own in state.items():
+        old = theirs[name].to(own.device)
+        fits = old.shape[1:] == own.shape[1:] and old.shape[:1] <= own.shape[:1]
+        if not fits or not torch.equal(_grown(name, old, own), own):
+            return False
+    return True
 
 
 def half_way(network: Biaffine, other: Biaffine) -> Biaffine:
