@@ -346,7 +346,7 @@ class Parser:
         `text` is tokenised text of its own language, on which it is to stay as it is.
         """
         settings, own = settings or Settings.resolve(), list(text)
-        check_frozen(settings.adapt, "adapt")
+        check_frozen(settings.adapt, "a multilingual parser", "adapt")
         check_many(silvers, self.inventory, settings.losses)
         self.vectors.remember(chain(own, *(silver.targets() for silver in silvers)))
         adapted = self._to_train(())

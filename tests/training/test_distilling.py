@@ -98,7 +98,7 @@ def test_layers_of_the_encoder_to_train_are_refused_before_work(
         raise AssertionError("no text is to be read")
         yield []
 
-    with pytest.raises(SubdpError, match="here the encoder stays as it is"):
+    with pytest.raises(SubdpError, match="the encoder of a distilled parser is not trained"):
         teacher.distill(unread(), settings=replace(STUDENT, train=replace(STUDENT.train, encoder_layers=(2,))))
     (tmp_path / "a.txt").write_text("the dog sees a bird")
     text = ["--text", tmp_path / "a.txt", "-o", tmp_path / "small"]

@@ -66,7 +66,7 @@ def run(
         CoNLL-U file to train the source parser on first.
     source_parser
         Source parser, or one for each bitext: a model folder, a name on the Hugging Face Hub, or en, the English one
-        that comes with subdp; en by default, which alone is mixed with the multilingual parser before it is adapted.
+        that comes with subdp; en by default. Only en is averaged with the multilingual parser before it is adapted.
     gold_trees
         Treebank that the bitext translates, or one for each bitext: its gold trees replace the source parser's.
     trees

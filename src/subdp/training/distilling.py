@@ -33,10 +33,10 @@ _LOSSES = LossConfig(label_weight="arc")
 _MOST_HELD_OUT = 1000  # Sentences: enough to choose an epoch by, whatever the size of the text.
 
 
-def check_frozen(config: TrainConfig, section: str = "train") -> None:
+def check_frozen(config: TrainConfig, what: str = "a distilled parser", section: str = "train") -> None:
     """Raise if layers of the encoder are to be trained: a student reads the encoder as it is."""
     if config.encoder_layers:
-        raise SubdpError("here the encoder stays as it is", hint=f"leave out {section}.encoder-layers")
+        raise SubdpError(f"the encoder of {what} is not trained", hint=f"leave out {section}.encoder-layers")
 
 
 def worth_learning(sentences: Iterable[Sentence]) -> list[Words]:

@@ -225,7 +225,7 @@ class TaughtExamples:
     batcher: Batcher
     sentences: Sequence[Packed]
     origin: str
-    """The teacher's fingerprint, and where it was taught more than text, by what."""
+    """The teacher's fingerprint, or a hash of it and of all that it taught."""
 
     @cached_property
     def lengths(self) -> list[int]:
