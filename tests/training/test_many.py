@@ -17,17 +17,12 @@ from subdp.network.hub import MULTILINGUAL, SHIPPED, find_model
 from subdp.parser import Parser
 from subdp.projection.silver import Silver
 from subdp.support.errors import SubdpError
-from subdp.support.settings import NetworkConfig, Settings, TrainConfig
+from subdp.support.settings import Settings
 from tests.grammar import toy_pairs, toy_silver
+from tests.training.test_adapting import SETTINGS
 
 pytestmark = pytest.mark.trains
 
-SETTINGS = replace(
-    Settings.resolve(),
-    network=NetworkConfig(features=24, lstm=16, lstm_layers=2, arc=16, label=12, dropout=0.0),
-    train=TrainConfig(epochs=15, batch_words=100, lr=5e-3),
-    adapt=TrainConfig(epochs=15, batch_words=100, lr=5e-3),
-)
 PAIRS = [toy_pairs(40, seed=seed) for seed in (3, 4)]
 
 
