@@ -31,6 +31,7 @@ from subdp.encoder.bundled.convert import FINGERPRINT, bundled_encoder
 from subdp.encoder.device import find_device
 from subdp.encoder.eight_bits import in_eight_bits
 from subdp.encoder.pretrained import find_encoder, hash_folder, load_folder
+from subdp.encoder.products import use_onednn
 from subdp.encoder.threads import side_by_side
 from subdp.support.errors import SubdpError, counted
 from subdp.support.settings import EncoderBits
@@ -88,6 +89,8 @@ class Encoder:
         self.layers: int = len(self.blocks)
         if bits == 8:
             in_eight_bits(self.blocks, name)
+        else:
+            use_onednn(self.blocks)
         self.blocks[0].register_forward_pre_hook(partial(_keep, 0))
         for layer, block in enumerate(self.blocks, start=1):
             block.register_forward_hook(partial(_keep, layer))

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from subdp.encoder.batch import Batch
+from subdp.encoder.products import Linear
 from subdp.network.scorers import Scored, WordScorer, make_scorer, outer_layers
 from subdp.projection.substructures import Inventory, Kind
 from subdp.support.settings import NetworkConfig
@@ -29,7 +30,7 @@ class Biaffine(nn.Module):
         self.mix = nn.Parameter(torch.zeros(layers))
         self.scale = nn.Parameter(torch.ones(()))
         self.root = nn.Parameter(torch.zeros(2 * hidden))
-        self.features = nn.Linear(2 * hidden, config.features)
+        self.features = Linear(2 * hidden, config.features)
         inputs = (config.features, *[2 * config.lstm] * (config.lstm_layers - 1))
         self.forward_lstm, self.backward_lstm = (
             nn.ModuleList(nn.LSTM(size, config.lstm, batch_first=True) for size in inputs) for _ in range(2)

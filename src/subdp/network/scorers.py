@@ -17,6 +17,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
+from subdp.encoder.products import Linear, linear
 from subdp.projection.substructures import Kind, find_substructure
 
 _NEVER = -1e30  # The score of a head beyond the sentence's end: no probability, yet finite in sums.
@@ -60,7 +61,7 @@ class PairScores:
     def _by_value(self) -> Tensor:
         """D W_l for all values l. Shape: [B, N+1, K · (d+1)]."""
         size = self.heads.shape[-1]
-        return self.dependents @ self.weight.transpose(0, 1).reshape(size, -1)
+        return linear(self.dependents, self.weight.transpose(1, 2).reshape(-1, size))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,13 +108,13 @@ class HeadScorer(nn.Module):
 
     def __init__(self, inputs: int, size: int):
         super().__init__()
-        self.dependent, self.head = nn.Linear(inputs, size), nn.Linear(inputs, size)
+        self.dependent, self.head = Linear(inputs, size), Linear(inputs, size)
         self.weight = nn.Parameter(torch.zeros(size + 1, size))
 
     def forward(self, x: Tensor, inside: Tensor, drop: Drop) -> HeadScores:
         """Shape: x [B, N+1, inputs]; inside [B, N+1], True at ROOT and words."""
         dependents, heads = drop(torch.relu(self.dependent(x))), drop(torch.relu(self.head(x)))
-        scores = _with_one(dependents) @ self.weight @ heads.transpose(1, 2)
+        scores = linear(_with_one(dependents), self.weight.t()) @ heads.transpose(1, 2)
         return HeadScores(scores.masked_fill(~inside[:, None, :], _NEVER).log_softmax(-1))
 
 
@@ -122,7 +123,7 @@ class PairScorer(nn.Module):
 
     def __init__(self, inputs: int, size: int, values: int):
         super().__init__()
-        self.dependent, self.head = nn.Linear(inputs, size), nn.Linear(inputs, size)
+        self.dependent, self.head = Linear(inputs, size), Linear(inputs, size)
         self.weight = nn.Parameter(torch.zeros(values, size + 1, size + 1))
 
     def forward(self, x: Tensor, inside: Tensor, drop: Drop) -> PairScores:
@@ -139,8 +140,8 @@ class WordScorer(nn.Module):
 
     def __init__(self, inputs: int, size: int, values: int):
         super().__init__()
-        self.dependent = nn.Linear(inputs, size)
-        self.weight = nn.Linear(size, values)
+        self.dependent = Linear(inputs, size)
+        self.weight = Linear(size, values)
 
     def forward(self, x: Tensor, inside: Tensor, drop: Drop) -> WordScores:
         """Shape: x [B, N+1, inputs], detached here."""
