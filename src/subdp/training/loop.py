@@ -22,7 +22,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from subdp.encoder.batch import UNTRAINED_WORDS, batches
-from subdp.encoder.threads import in_background
+from subdp.encoder.threads import in_background, side_by_side
 from subdp.network.biaffine import Biaffine
 from subdp.support.errors import SubdpError
 from subdp.support.files import open_output
@@ -100,9 +100,15 @@ def train(
 
 def mean_loss(network: Biaffine, examples: Examples) -> float:
     """The loss per word on examples that are not trained on."""
-    with torch.inference_mode():
-        parts = batches(examples.lengths, UNTRAINED_WORDS, seed=0)
-        return sum(examples.loss(network, part).item() for part in parts) / sum(examples.lengths)
+    parts = list(batches(examples.lengths, UNTRAINED_WORDS, seed=0))
+    losses = [0.0] * len(parts)
+
+    @torch.inference_mode()
+    def work(number: int) -> None:
+        losses[number] = examples.loss(network, parts[number]).item()
+
+    side_by_side(work, range(len(parts)), network.device)
+    return sum(losses) / sum(examples.lengths)
 
 
 def _data_key(examples: Examples, seed: int, encoder: str) -> str:
