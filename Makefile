@@ -54,7 +54,7 @@ docs: install
 # UD is a folder that holds UD 2.2's UD_English-EWT. The multilingual parser (below) is made from it, and must be made again.
 EWT = $(UD)/UD_English-EWT/en_ewt-ud
 english-parser: install
-	rm -rf build/english-trees src/subdp/network/models/en
+	rm -rf build/english-trees build/multilingual src/subdp/network/models/en
 	$(BIN)/subdp train --treebank $(EWT)-train.conllu --dev $(EWT)-dev.conllu --predict none --seed 1 --half \
 	  --output build/english-trees
 	$(BIN)/subdp train --parser build/english-trees --predict upos --treebank $(EWT)-train.conllu \

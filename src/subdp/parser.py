@@ -33,7 +33,7 @@ from subdp.encoder.vectors import Vectors
 from subdp.evaluation.attachment import evaluate
 from subdp.evaluation.scores import Scores
 from subdp.network.biaffine import Biaffine
-from subdp.network.growth import half_way, has_weights, new_network, with_values, with_weights
+from subdp.network.growth import has_weights, new_network, towards, with_values, with_weights
 from subdp.network.hub import MULTILINGUAL, SHIPPED, find_model, push
 from subdp.network.model_card import facts as card_facts
 from subdp.network.model_folder import Model, check_replaceable, encoder_facts, load_folder, save_folder
@@ -52,7 +52,7 @@ from subdp.training.adapting import (
     adapt_to_trees,
     check_silver,
     count_corrections,
-    fits_better,
+    share_of_other,
 )
 from subdp.training.distilling import check_frozen, distil, worth_learning
 from subdp.training.many import adapt_to_many, check_many
@@ -60,7 +60,6 @@ from subdp.training.student import Student
 from subdp.training.supervised import train_layers, train_on_treebank
 
 _HERE = LocalEngine()
-_MEAN = "The mean of the weights of subdp's English and multilingual parsers"
 TREES = "trees"
 """The folder in that of a training's checkpoints for those of the training on trees that follows."""
 
@@ -311,16 +310,17 @@ class Parser:
     ) -> Parser:
         """Train a copy of this parser on projected distributions; the epoch that fits held-out pairs best is kept.
 
-        If this is the English parser that ships, the copy starts half-way between its weights and the multilingual
-        parser's, unless that fits the pairs less well or `losses.start` is `source`. Gold `trees` of the target
-        language, if there are any, are learnt afterwards, as by `adapt_to_trees`.
+        If this is the English parser that ships, the copy starts from a mix of its weights and the multilingual
+        parser's, unless `losses.start` is `source`. Gold `trees` of the target language, if there are any, are learnt
+        afterwards, as by `adapt_to_trees`.
         """
         settings, gold = settings or Settings.resolve(), list(trees)
         check_silver(silver, self.inventory)
         self.vectors.remember(silver.targets())
-        start = self._start(silver, settings.losses) if settings.losses.start == "multilingual" else self
+        start, share = self._start(silver, settings.losses)
         adapted = start._to_train(settings.adapt.encoder_layers)
         options: Any = {"fingerprint": start.fingerprint, "seed": seed, "held_out": held_out, "folder": folder}
+        options["multilingual"] = share
         made = adapt_to_silver(adapted._student, start._student, silver, settings, **options)
         made = {**made, "adapted_from": start.about, **(about or {})}
         adapted = replace(adapted, about=made, tokenizer=silver.tokenizer or AUTO)
@@ -336,6 +336,7 @@ class Parser:
         silvers: Sequence[Silver],
         text: Iterable[Words],
         *,
+        source: Parser | None = None,
         settings: Settings | None = None,
         seed: int = 1,
         folder: Path | None = None,
@@ -343,15 +344,19 @@ class Parser:
     ) -> Parser:
         """Train a copy of this parser on projected distributions of several languages, one silver each, at once.
 
-        `text` is tokenised text of its own language, on which it is to stay as it is.
+        `text` is tokenised text of the source language, on which it is to predict what the source parser does. That is
+        this parser; in a second round, which starts from what a first one made, name it as `source`.
         """
-        settings, own = settings or Settings.resolve(), list(text)
+        settings, own, source = settings or Settings.resolve(), list(text), source or self
         check_frozen(settings.adapt, "a multilingual parser", "adapt")
         check_many(silvers, self.inventory, settings.losses)
+        if dict(source.inventory) != dict(self.inventory):
+            raise SubdpError("the source parser has other labels than this one", hint="name the one it was made from")
         self.vectors.remember(chain(own, *(silver.targets() for silver in silvers)))
+        source.vectors.remember(own)
         adapted = self._to_train(())
-        options: Any = {"fingerprint": self.fingerprint, "seed": seed, "folder": folder}
-        made = adapt_to_many(adapted._student, self._student, silvers, own, settings, **options)
+        options: Any = {"fingerprints": [self.fingerprint, source.fingerprint], "seed": seed, "folder": folder}
+        made = adapt_to_many(adapted._student, self._student, source._student, silvers, own, settings, **options)
         return replace(adapted, about={**made, "adapted_from": self.about, **(about or {})}, tokenizer=AUTO)
 
     def adapt_to_trees(
@@ -430,17 +435,23 @@ class Parser:
     def _with(self, network: Biaffine, **changes: Any) -> Parser:
         return replace(self, network=network, store=self.features, **changes)
 
-    def _start(self, silver: Silver, losses: LossConfig) -> Parser:
-        """The mean of this parser and the multilingual one that ships, if this is the English one that it was made
-        from; but this one if it agrees better with the silver. Layers that a user adds to the English one are fitted to
-        its states: such a parser is its own start.
+    def _start(self, silver: Silver, losses: LossConfig) -> tuple[Parser, float]:
+        """Where adaptation starts: for the English parser that ships, a mix of it and of the multilingual one that was
+        made from it, and the latter's share (`share_of_other`). Layers that a user adds to the English one are fitted
+        to its states: such a parser is its own start, as any other is.
         """
-        if self.trained_encoder is not None or not has_weights(self.network, load_folder(SHIPPED).network):
-            return self
+        if losses.start == "source" or self.trained_encoder is not None:
+            return self, 0.0
+        if not has_weights(self.network, load_folder(SHIPPED).network):
+            return self, 0.0
         found = load_folder(MULTILINGUAL)
-        about = {"title": _MEAN, "licence": found.about["licence"], "adapted_from": found.about}
-        mean = self._with(half_way(self.network, found.network), about=about)
-        return self if fits_better(self._student, mean.network, silver, losses) else mean
+        share = share_of_other(self._student, towards(self.network, found.network, 1), silver, losses)
+        if share == 0:
+            return self, 0.0
+        mix = f"a mix of subdp's parsers, {1 - share:.0%} English and {share:.0%} multilingual"
+        title = "subdp's multilingual parser" if share == 1 else mix
+        about = {"title": title, "licence": found.about["licence"], "adapted_from": found.about}
+        return self._with(towards(self.network, found.network, share), about=about), share
 
     def _to_train(self, encoder_layers: Sequence[int]) -> Parser:
         """A copy of this parser with its own weights, also those of encoder layers that were or will be trained."""

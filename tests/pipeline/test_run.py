@@ -62,6 +62,17 @@ class TestResults:
         assert "there is nothing to do" in again.err
         assert json.loads(again.out) == {"parser": str(data / "out" / "parser"), "scores": scores}
 
+    def test_it_says_where_adaptation_started_unless_that_is_the_source_parser(
+        self, data: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        said: list[str] = []
+        make(data, source).perform(said.append)
+        assert not any("started from" in line for line in said)
+        about = {"title": "between two", "licence": "CC0"}
+        monkeypatch.setattr(Parser, "_start", lambda self, *_: (self._with(self.network, about=about), 1.0))
+        make(data, source, "other").perform(said.append)
+        assert any("is kept; it started from between two" in line for line in said)
+
     def test_the_config_asks_for_the_same_run_again(
         self, data: Path, source: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

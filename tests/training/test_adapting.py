@@ -131,6 +131,36 @@ def test_held_out_pairs_say_how_much_of_what_silver_changed_is_kept(
     assert gone == pytest.approx(part * most, abs=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("found", "part"),
+    [
+        # Three more agree of 13 that changed, no more than by chance, and no fewer: nothing speaks against it.
+        ([words(range(50)), *[words(range(45), range(50, 58))] * 5], 1.0),
+        # The last two shares lose what was learnt before.
+        ([words(range(50)), *[words(range(52))] * 3, *[words(range(40))] * 2], 0.6),
+        # Nothing was learnt but noise.
+        ([words(range(50)), *[words(range(40))] * 5], 0.0),
+    ],
+)
+def test_from_a_start_that_has_learnt_from_projection_the_largest_share_is_kept_that_does_no_harm(
+    source: Parser, silver: Silver, monkeypatch: pytest.MonkeyPatch, found: list[torch.Tensor], part: float
+) -> None:
+    settings = replace(SETTINGS, losses=replace(SETTINGS.losses, prior_pairs=60))
+    told, most = iter(found), len(silver) / (len(silver) + 60)
+    monkeypatch.setattr(SoftExamples, "agreeing", lambda *_: next(told))
+    monkeypatch.setattr(Parser, "_start", lambda self, *_: (self, 0.7))
+    assert source.adapt(silver, settings=settings).about["kept"] == pytest.approx(part * most)
+
+
+def test_from_what_is_mostly_the_source_parser_the_smallest_share_is_kept(
+    source: Parser, silver: Silver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = replace(SETTINGS, losses=replace(SETTINGS.losses, prior_pairs=60))
+    monkeypatch.setattr(SoftExamples, "agreeing", lambda *_: words(range(50)))
+    monkeypatch.setattr(Parser, "_start", lambda self, *_: (self, 0.4))
+    assert source.adapt(silver, settings=settings).about["kept"] == 0
+
+
 def test_without_held_out_pairs_the_largest_share_is_kept(source: Parser, silver: Silver) -> None:
     settings = replace(SETTINGS, losses=replace(SETTINGS.losses, prior_pairs=60))
     adapted = source.adapt(silver, settings=settings, held_out=0)

@@ -10,7 +10,7 @@ from subdp.network.scorers import HeadScores, PairScores, Scored, WordScores
 from subdp.support.errors import SubdpError
 from subdp.support.settings import LossConfig
 from subdp.training.losses import Projected
-from subdp.training.null_mass import Agreement, complete, measure, own_label_mask
+from subdp.training.null_mass import Agreement, add_up, complete, measure, own_label_mask
 
 NONE = torch.zeros(2)
 MASK = torch.tensor([[False, True, True]])
@@ -102,7 +102,7 @@ def test_agreement_counts_words_where_projection_chose_by_what_the_parser_says_o
     arcs = torch.tensor([[[0.0, 0, 0], [0.1, 0, 0.6], [0.4, 0.4, 0.2]]])
     tags = torch.tensor([[[0.0, 0], [0.9, 0.1], [0.2, 0.8]]])
     own_tags = torch.tensor([[[0.0, 0], [0.8, 0.2], [0.9, 0.1]]])
-    found = measure(iter([(said(OWN, 1, tags=own_tags), projected(arcs, tags=tags))] * 2))
+    found = add_up([measure(said(OWN, 1, tags=own_tags), projected(arcs, tags=tags))] * 2)
     assert found["arcs"].words.tolist() == [0, 2], "nothing was chosen for the second word"
     assert found["arcs"].same.tolist() == [0, 2]
     assert found["tags"].words.tolist() == [4, 0]

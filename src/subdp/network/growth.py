@@ -57,12 +57,14 @@ def has_weights(network: Biaffine, other: Biaffine) -> bool:
     return True
 
 
-def half_way(network: Biaffine, other: Biaffine) -> Biaffine:
-    """A copy of `network` with the mean of both networks' weights; values that `other` lacks stay improbable."""
+def towards(network: Biaffine, other: Biaffine, share: float) -> Biaffine:
+    """A copy of a network, moved this share of the way to the weights of `other`; values that that lacks stay
+    improbable.
+    """
     found = copy.deepcopy(network)
     state, theirs = found.state_dict(), other.state_dict()
     for name, own in state.items():
-        state[name] = own.lerp(_grown(name, theirs[name].to(own.device), own), 0.5)
+        state[name] = own.lerp(_grown(name, theirs[name].to(own.device), own), share)
     found.load_state_dict(state)
     return found
 

@@ -142,7 +142,9 @@ class Work:
             about={"title": f"A parser made from {names}", **({"language": language} if language else {})},
         )
         self._save(parser, folder / "parser", _training(folder))
-        return f"{counted(parser.about['epochs'], 'epoch')}, epoch {parser.about['best_epoch']} is kept"
+        began = parser.about["adapted_from"]
+        said = f"{counted(parser.about['epochs'], 'epoch')}, epoch {parser.about['best_epoch']} is kept"
+        return said if began == source.about else f"{said}; it started from {began['title']}"
 
     def finish(self, folder: Path) -> str:
         """Write the target parser to parser/: as it is, or trained further on trees of its language."""

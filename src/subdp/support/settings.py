@@ -90,9 +90,9 @@ class LossConfig:
     """What the target parser starts from, and what it is trained to fit."""
 
     start: Start = "multilingual"
-    """Parser that training starts from, and that completion and mixing ask: the source parser (paper), or the mean of
-    its weights and those of the multilingual parser that comes with subdp. The latter applies only to subdp's English
-    parser; training from any other starts at that parser."""
+    """Parser that training starts from, and that completion and mixing ask: the source parser (paper), or a mix of its
+    weights and those of the multilingual parser that comes with subdp, by how often the heads of each agree with
+    projected ones. The latter applies only to subdp's English parser; training from any other starts at that parser."""
     label_weight: LabelWeight = "arc"
     """Weight of a word pair's labels: the same for all (paper), the arc's probability, or the best arc only."""
     label_pairs: LabelPairs = "all"
@@ -106,7 +106,8 @@ class LossConfig:
     is the head of the others."""
     completion: Completion = "auto"
     """What receives the mass that went to NULL: nothing (paper), the starting parser's own distribution on the target
-    sentence, or a share of it according to how far it agrees with the projection."""
+    sentence (source), or a share of it according to how far it agrees with the projection (auto); the share is larger
+    if training starts from a mix with the multilingual parser."""
     mixing: Share = 0.5
     """Share of the projected mass that the starting parser's own distribution replaces where it is fully trusted; less
     where it is trusted less, and for tags this much or more. 0 leaves projections as they are (paper)."""
@@ -118,8 +119,8 @@ class LossConfig:
     looks at each occurrence by itself (paper). No effect if label_weight is none."""
     prior_pairs: NotNegative = 60.0
     """Pairs that count as much as what the starting parser knew: after n pairs, at most n / (n + this) of what
-    adaptation changed in its weights is kept, less unless held-out pairs show that it was learnt, and all of it in the
-    scorers of labels and tags. 0 keeps all of it (paper)."""
+    adaptation changed in its weights is kept, less where held-out pairs speak for less, and all of it in the scorers of
+    labels and tags. 0 keeps all of it (paper)."""
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -23,13 +23,15 @@ from subdp.support.settings import LossConfig, Settings, TrainConfig
 from subdp.support.values import as_dict
 from subdp.training.examples import Examples, SoftExamples, TreeExamples
 from subdp.training.loop import mean_loss
+from subdp.training.null_mass import beyond_half
 from subdp.training.step import trained_parts
 from subdp.training.student import Student
 
 HELD_OUT = 0.1  # The share of pairs or trees that choose the epoch and are not trained on.
 _ENOUGH_TREES = 100  # Of fewer, a tenth would be too small to choose an epoch by.
 _PRIOR = 60  # n₀: corrections that count as much as what the parser knew before.
-_SOME_PAIRS = 300  # Some thousands of words: enough to tell which of two parsers is nearer to a language.
+_SOME_PAIRS = 300  # Some thousands of words: enough to tell how near a parser is to a language.
+_LITTLE_TRUST = 0.1  # Less is hardly more than chance.
 _PARTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # Of the largest share of what silver changed that may be kept.
 
 
@@ -42,13 +44,21 @@ def check_silver(silver: Silver, inventory: Inventory) -> None:
         raise SubdpError("there are no sentence pairs to learn from", where=silver.where)
 
 
-def fits_better(student: Student, other: Biaffine, silver: Silver, losses: LossConfig) -> bool:
-    """Whether a parser's heads are those that projection chose more often than another's, by more than one standard
-    error, in some of the pairs.
+def share_of_other(source: Student, other: Biaffine, silver: Silver, losses: LossConfig) -> float:
+    """The share of another parser, made from the source parser, in the mix of both that adaptation starts from.
+
+    The source parser counts as much as it is trusted, τ; the other as much as that is trusted, τ', in what is left:
+    (1 − τ) · τ'. What their sum lacks of some little trust counts half for each, so that it is not a few words that
+    decide between two parsers neither of which is trusted. A parser is trusted by how often its heads are those that
+    projection chose, in some of the pairs.
     """
     some = np.random.default_rng(0).permutation(len(silver))[:_SOME_PAIRS]
-    examples = SoftExamples(student.batcher, silver, some, losses)
-    return _more(examples.agreeing(student.network), examples.agreeing(other))
+    examples = SoftExamples(source.batcher, silver, some, losses)
+    found = [examples.agreeing(network) for network in (source.network, other)]
+    own, others = (float(beyond_half(same.sum() / max(1, len(same)))) for same in found)
+    left = (1 - own) * others
+    lacking = max(0.0, _LITTLE_TRUST - own - left)
+    return (left + lacking / 2) / (own + left + lacking)
 
 
 def adapt_to_silver(
@@ -59,20 +69,22 @@ def adapt_to_silver(
     *,
     fingerprint: str,
     seed: int,
+    multilingual: float = 0.0,
     held_out: float = HELD_OUT,
     folder: Path | None = None,
 ) -> dict[str, Any]:
-    """Train on projected distributions; held-out pairs choose the epoch. `fingerprint` is that of the student before.
+    """Train on projected distributions; held-out pairs choose the epoch. `fingerprint` is that of the teacher, which
+    the student is a copy of, and `multilingual` the share in it of a parser that has learnt from many languages.
 
     Links are noisy, and few pairs are too few for the noise to average out. So after n pairs the weights go back part
     of the way, θ ← θ₀ + s · (θ − θ₀). The share s is at most n / (n + n₀), where n₀ is the setting `prior_pairs`, and
-    less unless heads agree better with those projected onto held-out pairs than before (`_go_back_by`). The scorers of
-    labels and tags stay as they are: those are what a parser of another language knows least about.
+    less where held-out pairs speak for less (`_go_back_by`). The scorers of labels and tags stay as they are: those are
+    what a parser of another language knows least about.
     """
     order = np.random.default_rng(seed).permutation(len(silver))
     apart = round(held_out * len(silver))
     examples = SoftExamples(teacher.batcher, silver, order[apart:], settings.losses, start=fingerprint)
-    examples, agreement = examples.taught_by(teacher.network)
+    examples, agreement = examples.taught_by(teacher.network, multilingual > 0)
     both = replace(examples, indices=order).worked_out(student.network.device)
     examples, test = (replace(both, indices=part, batcher=student.batcher) for part in (order[apart:], order[:apart]))
     made = {
@@ -83,7 +95,8 @@ def adapt_to_silver(
     before = _weights(student)
     made |= _train(student, examples, test, settings.adapt, seed, folder)
     if settings.losses.prior_pairs:
-        made["kept"] = _go_back_by(student, before, len(silver) / (len(silver) + settings.losses.prior_pairs), test)
+        most = len(silver) / (len(silver) + settings.losses.prior_pairs)
+        made["kept"] = _go_back_by(student, before, most, test, cautious=multilingual < 0.5)
     return made
 
 
@@ -139,12 +152,16 @@ def _go_back(student: Student, before: Mapping[str, Tensor], after: Mapping[str,
             tensor.copy_(before[name].lerp(after[name], share))
 
 
-def _go_back_by(student: Student, before: Mapping[str, Tensor], most: float, test: SoftExamples) -> float:
+def _go_back_by(
+    student: Student, before: Mapping[str, Tensor], most: float, test: SoftExamples, *, cautious: bool
+) -> float:
     """Keep a share of what training changed, `most` or less, as held-out pairs have it; returns the share.
 
     It is `most` if more heads agree with projected ones then than before training, by more than one standard error: of
-    c words that agree before or after alone, √c. Otherwise there was little to learn, and it is the smallest share
-    after which no fewer heads agree, by more than one standard error, than after the best.
+    c words that agree before or after alone, √c. Otherwise it is one after which no fewer heads agree, by more than one
+    standard error, than after the best: the smallest if `cautious`, as from the source parser or from what is mostly
+    that, for then there was little to learn. A start that has learnt from projection agrees so well that little more
+    can be expected even where much is learnt: from there it is the largest.
     """
     after, kept, agreeing = _weights(student), most, dict[float, Tensor]()
     for share in (most * part for part in _PARTS if test.lengths):
@@ -152,7 +169,7 @@ def _go_back_by(student: Student, before: Mapping[str, Tensor], most: float, tes
         agreeing[share] = test.agreeing(student.network)
     if agreeing and not _more(agreeing[most], agreeing[min(agreeing)]):
         best = max(agreeing.values(), key=lambda found: int(found.sum()))
-        kept = min(share for share, found in agreeing.items() if not _more(best, found))
+        kept = (min if cautious else max)(share for share, found in agreeing.items() if not _more(best, found))
     _go_back(student, before, after, kept)
     return kept
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -29,8 +29,10 @@ from subdp.support.values import as_dict
 from subdp.training.forms import LAYERS as TAGGED_BY_FORM
 from subdp.training.forms import Forms
 from subdp.training.losses import Projected, loss_weights, mean_of_sources, project_batch, tree_loss, weighted_loss
-from subdp.training.null_mass import Teacher, measure, same_heads
+from subdp.training.null_mass import Teacher, add_up, measure, same_heads
 from subdp.training.packed import MOST_WORDS, Packed, pack, packed_loss
+
+_Found = TypeVar("_Found")
 
 _TOGETHER = 1000  # Sentences whose tags are worked out at once.
 _MOST_PAIRS = 1000  # Some 20,000 words: enough to measure agreement by relation, whatever the size of the bitext.
@@ -130,19 +132,20 @@ class SoftExamples:
         """What the silver was made from, what of it is fitted, and where training starts."""
         return json.dumps([self.silver.made_from, as_dict(self.config), self.start], sort_keys=True, default=dict)
 
-    def taught_by(self, network: Biaffine) -> tuple[SoftExamples, float | None]:
-        """The examples with this network as teacher, and its agreement; unchanged and None if `completion` is none."""
+    def taught_by(self, network: Biaffine, multilingual: bool = False) -> tuple[SoftExamples, float | None]:
+        """The examples with this network as teacher, which may be `multilingual`, and its agreement; unchanged and None
+        if `completion` is none.
+        """
         if self.config.completion == "none":
             return self, None
-        agreements = measure(self._first(network))
+        agreements = add_up(self._of_first(network, measure))
         labels = self.silver.inventory[LABELS.name]
-        teacher = Teacher.of(network, self.batcher, labels, self.config, agreements)
+        teacher = Teacher.of(network, self.batcher, labels, self.config, agreements, multilingual)
         return replace(self, teacher=teacher), agreements[ARCS.name].overall
 
-    @torch.no_grad()
     def agreeing(self, network: Biaffine) -> Tensor:
         """For each word for which projection chose a head, whether it is the network's likeliest head. Shape: [K]."""
-        return torch.cat([same_heads(own, projected) for own, projected in self._first(network)])
+        return torch.cat(self._of_first(network, same_heads))
 
     def worked_out(self, device: torch.device) -> SoftExamples:
         """The same examples with what they are to be fitted to worked out, as far as there is room for it.
@@ -198,12 +201,21 @@ class SoftExamples:
         positions = torch.arange(projected.arcs.shape[1], device=device)
         return loss_weights(projected, (positions > 0) & (positions <= lengths), self.config), words
 
-    def _first(self, network: Biaffine) -> Iterator[tuple[Scored, Projected]]:
-        """A network's scores of the first examples, with the distributions projected onto them, but for labels."""
-        for indices in batches(self.lengths[:_MOST_PAIRS], UNTRAINED_WORDS, seed=0):
-            pairs = [self.silver[number] for number in self.indices[indices].tolist()]
+    def _of_first(self, network: Biaffine, what: Callable[[Scored, Projected], _Found]) -> list[_Found]:
+        """What a function makes of a network's scores of the first examples and of the distributions projected onto
+        them, but for labels, batch by batch.
+        """
+        parts = list(batches(self.lengths[:_MOST_PAIRS], UNTRAINED_WORDS, seed=0))
+        found: dict[int, _Found] = {}
+
+        @torch.no_grad()
+        def work(number: int) -> None:
+            pairs = [self.silver[index] for index in self.indices[parts[number]].tolist()]
             own = network(self.batcher([pair.target for pair in pairs]))
-            yield own, self._project(pairs, own.mask.device, labels=False)
+            found[number] = what(own, self._project(pairs, own.mask.device, labels=False))
+
+        side_by_side(work, range(len(parts)), network.device)
+        return [found[number] for number in range(len(parts))]
 
     def _project(self, pairs: Sequence[SilverPair], device: torch.device, *, labels: bool = True) -> Projected:
         """The projected distributions of a batch, padded; the mean where there are several sources."""

@@ -1,8 +1,9 @@
 """Adapting a network to many languages at once: the parser from which adaptation to one more language starts.
 
-Each language is projected by itself, since the source parser is not trusted equally in all of them (`null_mass.py`),
-and the same form may have other tags in each (`forms.py`). Text of the source language is learnt beside them, with the
-source parser's own distributions: SubDP with the identity as alignment. Without it, languages near the source lose.
+Each language is projected by itself, since the teacher is not trusted equally in all of them (`null_mass.py`; with
+2a − 1, also in a second round), and the same form may have other tags in each (`forms.py`). Text of the source language
+is learnt beside them, with the source parser's own distributions: SubDP with the identity as alignment. Without it,
+languages near the source lose.
 """
 
 from __future__ import annotations
@@ -42,22 +43,24 @@ def check_many(silvers: Sequence[Silver], inventory: Inventory, losses: LossConf
 def adapt_to_many(
     student: Student,
     teacher: Student,
+    source: Student,
     silvers: Sequence[Silver],
     text: Sequence[Words],
     settings: Settings,
     *,
-    fingerprint: str,
+    fingerprints: Sequence[str],
     seed: int,
     folder: Path | None = None,
 ) -> dict[str, Any]:
     """Train in place on silver of several languages and on text of the source language; the last epoch is kept.
 
-    `fingerprint` is that of the teacher.
+    The teacher is asked where projection has nothing to say or is not believed, the source parser what it predicts on
+    the text; `fingerprints` are theirs.
     """
     sentences = [sentence for silver in silvers for sentence in _worked_out(teacher, silver, settings.losses)]
     pairs = len(sentences)
-    sentences += predicted(teacher, text)
-    facts = [fingerprint, [one.made_from for one in silvers], as_dict(settings.losses), text]
+    sentences += predicted(source, text)
+    facts = [*fingerprints, [one.made_from for one in silvers], as_dict(settings.losses), text]
     origin = hashlib.sha256(json.dumps(facts, sort_keys=True, default=dict).encode()).hexdigest()
     examples = TaughtExamples(student.batcher, sentences, origin)
     options: Any = {"seed": seed, "held_out": None, "folder": folder, "title": "adapting the parser"}

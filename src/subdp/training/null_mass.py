@@ -5,7 +5,10 @@ The paper gives NULL mass to nobody: such a word adds less loss, or none. With `
 starts from, run on the target sentence itself, is the teacher: its distributions receive all of the NULL mass
 (`source`), or as much as they are trusted with (`auto`). Trust is measured without gold trees: where projection chose a
 value, how often does the teacher choose the same one? For arcs this is counted by the relation that the teacher finds
-likeliest, since function words and content words transfer very differently; for tags by the tag.
+likeliest, since function words and content words transfer very differently; for tags by the tag. With a as that share,
+the source parser is trusted with 2a − 1, or not at all: where word order differs it errs in a systematic way. A teacher
+that has learnt from projection in many languages is trusted with a: its errors differ from those of one language's
+links.
 
 The same trust, times `mixing`, is the teacher's share of the mass that projection placed: links are wrong at times, and
 then the teacher is the better witness. Of tags its share is larger, because a tag depends on the word itself, which the
@@ -18,13 +21,13 @@ A word's trust is that of its relation in expectation, under the teacher's label
 Mass that `self_loops = drop` removes is not NULL mass, and is not completed. The NULL mass of tags that is left goes to
 their words' forms (`forms.py`).
 
-`measure` counts, `Agreement.trust` is the rule, `complete` applies it.
+`measure` and `add_up` count, `Agreement.trust` is the rule, `complete` applies it.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -39,6 +42,11 @@ from subdp.training.losses import Projected
 
 _SURE = 0.5  # Minimum mass on one value for projection to have chosen it.
 _PRIOR = 50.0  # Pseudo-count: words at the overall agreement that every relation or tag starts with.
+
+
+def beyond_half(agreement: Tensor) -> Tensor:
+    """How far a parser of another language is trusted by its agreement a: max(0, 2a − 1). Shape: any → the same."""
+    return (2 * agreement - 1).clamp(min=0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,12 +68,9 @@ class Agreement:
         """The share by relation or tag, smoothed towards the overall one. Shape: [K]."""
         return (self.same + _PRIOR * self.overall) / (self.words + _PRIOR)
 
-    def trust(self) -> Tensor:
-        """The share of NULL mass that each relation or tag is trusted with: max(0, 2a − 1), where a is its agreement.
-
-        Shape: [K].
-        """
-        return (2 * self.by_value() - 1).clamp(min=0)
+    def trust(self, *, multilingual: bool = False) -> Tensor:
+        """The share of NULL mass that each relation or tag is trusted with. Shape: [K]."""
+        return self.by_value() if multilingual else beyond_half(self.by_value())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,13 +94,17 @@ class Teacher:
         labels: Sequence[str],
         config: LossConfig,
         agreements: Mapping[str, Agreement],
+        multilingual: bool = False,
     ) -> Teacher:
-        """A copy of a network, trusted in full (`source`) or as far as it agrees with the projection (`auto`)."""
+        """A copy of a network, trusted in full (`source`) or as far as it agrees with projection (`auto`): the more so
+        if it is `multilingual`.
+        """
+        full, device = config.completion == "source", network.device
         trust = {
-            name: (torch.ones_like(found.words) if config.completion == "source" else found.trust()).to(network.device)
+            name: (torch.ones_like(found.words) if full else found.trust(multilingual=multilingual)).to(device)
             for name, found in agreements.items()
         }
-        own = own_label_mask(labels, config).to(network.device)
+        own = own_label_mask(labels, config).to(device)
         return cls(copy.deepcopy(network), batcher, trust, config.mixing, own)
 
     @torch.no_grad()
@@ -146,16 +155,21 @@ def complete(
 
 
 @torch.no_grad()
-def measure(batches: Iterator[tuple[Scored, Projected]]) -> dict[str, Agreement]:
-    """Count how often the parser's likeliest value is the one that projection chose, by substructure."""
+def measure(own: Scored, projected: Projected) -> dict[str, Agreement]:
+    """Count how often the parser's likeliest value is the one that projection chose in a batch, by substructure."""
+    chosen = own.arcs.argmax(-1)
+    relation = own.labels.at(chosen)
+    counts = {"arcs": _count(projected.arcs, chosen, relation.argmax(-1), own.mask, relation.shape[-1])}
+    for name, scores in own.words().items():
+        value = scores.argmax(-1)
+        counts[name] = _count(projected.distributions[name], value, value, own.mask, scores.shape[-1])
+    return counts
+
+
+def add_up(batches: Sequence[Mapping[str, Agreement]]) -> dict[str, Agreement]:
+    """The agreement in several batches together."""
     found: dict[str, Agreement] = {}
-    for own, projected in batches:
-        chosen = own.arcs.argmax(-1)
-        relation = own.labels.at(chosen)
-        counts = {"arcs": _count(projected.arcs, chosen, relation.argmax(-1), own.mask, relation.shape[-1])}
-        for name, scores in own.words().items():
-            value = scores.argmax(-1)
-            counts[name] = _count(projected.distributions[name], value, value, own.mask, scores.shape[-1])
+    for counts in batches:
         for name, now in counts.items():
             before = found.get(name)
             found[name] = now if before is None else Agreement(before.words + now.words, before.same + now.same)
