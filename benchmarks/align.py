@@ -30,6 +30,7 @@ from subdp.alignment.links import Link
 from subdp.alignment.similarity import METHODS, Floats, Links, Method, SimilarityAligner, cosine, default_layer
 from subdp.corpus.bitext import Pair, read_bitext
 from subdp.encoder.encoder import Encoded, Encoder
+from subdp.encoder.products import linear
 from subdp.encoder.threads import side_by_side
 
 LANGUAGES = ("de", "tr", "hi", "ar")
@@ -118,15 +119,15 @@ def products(pairs: list[Pair], encoder: Encoder, layer: int) -> Callable[[], ob
     count = sum(len(side.owners) + 2 for side in encoder.encode(sides, layers=[0]))  # With two special tokens.
     size, inner = encoder.hidden, FEED_FORWARD * encoder.hidden
     narrow, wide = torch.rand(BATCH, size), torch.rand(BATCH, inner)
-    square, up, down = torch.rand(size, size), torch.rand(size, inner), torch.rand(inner, size)
+    square, up, down = torch.rand(size, size), torch.rand(inner, size), torch.rand(size, inner)
     batches = [min(BATCH, count - start) for start in range(0, count, BATCH)]
 
     def layers(rows: int) -> None:
         for _ in range(layer):
             for _ in range(4):  # Query, key, value and output.
-                narrow[:rows] @ square
-            narrow[:rows] @ up
-            wide[:rows] @ down
+                linear(narrow[:rows], square)
+            linear(narrow[:rows], up)
+            linear(wide[:rows], down)
 
     return lambda: side_by_side(layers, batches, encoder.model.device)
 
