@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
-from torch import distributed
 
 from subdp.encoder.batch import Batch, Words
 from subdp.network.biaffine import Biaffine
@@ -74,22 +73,13 @@ def work(task: str, folder: Path) -> None:
         save_file(network.state_dict(), folder / f"{name}.safetensors")
 
 
-def gloo_threads() -> int:
-    """How many threads of gloo this process has, where the system tells."""
-    return sum("gloo" in (thread / "comm").read_text() for thread in Path("/proc/self/task").glob("*"))
-
-
 if __name__ == "__main__":
     if sys.argv[1] == "hangs":
         ranks.STEP_SECONDS = 2
     torch.set_num_threads(1)
-    if sys.argv[1] == "train":
-        distributed.init_process_group("gloo")  # As Ray does before.
-    before = gloo_threads()
     try:
         ranks.on_ranks(partial(work, sys.argv[1], Path(sys.argv[2])))
     except SubdpError as error:
         print(error)
         ranks.leave(1)
-    if (left := gloo_threads()) > before:
-        print(f"{left - before} threads of gloo are left")
+    ranks.leave(0)  # As the command does.

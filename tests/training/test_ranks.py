@@ -45,16 +45,13 @@ def own_lines(errors: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What two ranks trained: from the beginning, half of it, and the other half of what one process began.
-
-    They would say how many threads of gloo are left when they are done.
-    """
+    """What two ranks trained: from the beginning, half of it, and the other half of what one process began."""
     folder = tmp_path_factory.mktemp("ranks")
     for name in ("begun-by-one", "begun-by-two"):
         (folder / name).mkdir()
     trained(folder / "begun-by-one", epochs=2)
     done = torchrun("tests.training.rank_work", "train", folder)
-    assert (done.returncode, done.stdout, own_lines(done.stderr)) == (0, "", []), done.stderr
+    assert (done.returncode, done.stdout, own_lines(done.stderr)) == (0, "", [])
     return folder
 
 

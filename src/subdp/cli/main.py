@@ -114,3 +114,4 @@ def _on_ranks(rank: int) -> None:
         if rank == 0:
             traceback.print_exc() if "--debug" in sys.argv else say(f"subdp: {error}")
         leave(1)
+    leave(0)

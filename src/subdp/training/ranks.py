@@ -36,9 +36,8 @@ class Ranks:
 
     rank: int = 0
     count: int = 1
-    _told: Any = None  # Groups of all ranks: for what rank 0 tells, for errors, and for sums.
+    _told: Any = None  # Groups of all ranks: for what rank 0 tells, and for errors.
     _errors: Any = None
-    _sums: Any = None
 
     @contextmanager
     def assisted(self, job: Callable[[Ranks], None]) -> Iterator[None]:
@@ -94,20 +93,10 @@ class Ranks:
         every = [*tensors, torch.tensor([number], dtype=tensors[0].dtype, device=tensors[0].device)]
         flat = torch.cat([tensor.reshape(-1) for tensor in every])
         with _connected():
-            distributed.all_reduce(flat, group=self._sums)
+            distributed.all_reduce(flat)
         for tensor, total in zip(every, torch.split(flat, [tensor.numel() for tensor in every]), strict=True):
             tensor.copy_(total.view_as(tensor))
         return every[-1].item()
-
-    def part(self) -> None:
-        """Close the groups, when all is done.
-
-        gloo's threads free the last tensors that were sent. One that does so while the interpreter is torn down aborts
-        the process; a group that is closed has waited for its threads. (Torch may keep its group of all processes until
-        the end, so nothing is sent through that.)
-        """
-        for group in (self._told, self._errors, self._sums):
-            distributed.destroy_process_group(group)
 
 
 _current = Ranks()
@@ -121,24 +110,24 @@ def current_ranks() -> Ranks:
 def on_ranks(work: Callable[[], _Result]) -> _Result | None:
     """Call `work` on rank 0; the others assist it in whatever it trains, and return None when it is done."""
     global _current
-    ranks, result = _join(), None
+    ranks = _join()
     if ranks.rank > 0:
         ranks.assist()
-    else:
-        _current = ranks
-        try:
-            result = work()
-            ranks.tell(None)
-        finally:
-            _current = Ranks()
-    ranks.part()
-    return result
+        return None
+    _current = ranks
+    try:
+        result = work()
+        ranks.tell(None)
+        return result
+    finally:
+        _current = Ranks()
 
 
 def leave(code: int) -> NoReturn:
-    """End a process whose ranks failed, at once.
+    """End a process that is one of several ranks, at once, whether all went well or not.
 
-    Threads of torch may still wait for the others, and would abort it while the interpreter is torn down.
+    Threads of torch may still wait for the others, or free what was sent to them, and would abort the process while the
+    interpreter is torn down.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -154,8 +143,7 @@ def _join() -> Ranks:
             distributed.init_process_group(backend, timeout=timedelta(seconds=STEP_SECONDS))
         told = distributed.new_group(backend="gloo", timeout=_ALWAYS)
         errors = distributed.new_group(backend="gloo", timeout=timedelta(seconds=STEP_SECONDS))
-        sums = distributed.new_group(timeout=timedelta(seconds=STEP_SECONDS))
-    return Ranks(distributed.get_rank(), distributed.get_world_size(), told, errors, sums)
+    return Ranks(distributed.get_rank(), distributed.get_world_size(), told, errors)
 
 
 def _take_gpu() -> None:
