@@ -66,7 +66,7 @@ class Biaffine(nn.Module):
             return []
         keep, between = 1 - self.dropout, range(2, 1 + len(self.forward_lstm))
         sizes = [(longest + 1 if stage in between else 1, size) for stage, size in enumerate(self._stages)]
-        return [torch.full((sentences, *size), keep, device=self.device).bernoulli() / keep for size in sizes]
+        return [(torch.rand((sentences, *size), device=self.device) < keep) / keep for size in sizes]
 
     def forward(self, batch: Batch, dropout: Sequence[Tensor] = ()) -> Scored:
         """Score a batch; in training with the masks of `draw_dropout`.

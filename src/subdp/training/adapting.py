@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,6 @@ from subdp.training.student import Student
 HELD_OUT = 0.1  # The share of pairs or trees that choose the epoch and are not trained on.
 _ENOUGH_TREES = 100  # Of fewer, a tenth would be too small to choose an epoch by.
 _PRIOR = 60  # n₀: corrections that count as much as what the parser knew before.
-_SOME_PAIRS = 300  # Some thousands of words: enough to tell how near a parser is to a language.
 _LITTLE_TRUST = 0.1  # Less is hardly more than chance.
 _PARTS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # Of the largest share of what silver changed that may be kept.
 
@@ -52,8 +52,8 @@ def share_of_other(source: Student, other: Biaffine, silver: Silver, losses: Los
     decide between two parsers neither of which is trusted. A parser is trusted by how often its heads are those that
     projection chose, in some of the pairs.
     """
-    some = np.random.default_rng(0).permutation(len(silver))[:_SOME_PAIRS]
-    examples = SoftExamples(source.batcher, silver, some, losses)
+    order = np.random.default_rng(0).permutation(len(silver))
+    examples = SoftExamples(source.batcher, silver, order, losses)
     found = [examples.agreeing(network) for network in (source.network, other)]
     own, others = (float(beyond_half(same.sum() / max(1, len(same)))) for same in found)
     left = (1 - own) * others
@@ -163,13 +163,17 @@ def _go_back_by(
     that, for then there was little to learn. A start that has learnt from projection agrees so well that little more
     can be expected even where much is learnt: from there it is the largest.
     """
-    after, kept, agreeing = _weights(student), most, dict[float, Tensor]()
-    for share in (most * part for part in _PARTS if test.lengths):
+    after, kept = _weights(student), most
+
+    @cache
+    def agreeing(share: float) -> Tensor:
         _go_back(student, before, after, share)
-        agreeing[share] = test.agreeing(student.network)
-    if agreeing and not _more(agreeing[most], agreeing[min(agreeing)]):
-        best = max(agreeing.values(), key=lambda found: int(found.sum()))
-        kept = (min if cautious else max)(share for share, found in agreeing.items() if not _more(best, found))
+        return test.agreeing(student.network)
+
+    if test.lengths and not _more(agreeing(most), agreeing(0.0)):
+        found = {share: agreeing(share) for share in (most * part for part in _PARTS)}
+        best = max(found.values(), key=lambda same: int(same.sum()))
+        kept = (min if cautious else max)(share for share, same in found.items() if not _more(best, same))
     _go_back(student, before, after, kept)
     return kept
 

@@ -35,7 +35,7 @@ from subdp.training.packed import MOST_WORDS, Packed, pack, packed_loss
 _Found = TypeVar("_Found")
 
 _TOGETHER = 1000  # Sentences whose tags are worked out at once.
-_MOST_PAIRS = 1000  # Some 20,000 words: enough to measure agreement by relation, whatever the size of the bitext.
+_MEASURED = 10_000  # Words: enough to measure agreement by relation, whatever the size of the bitext.
 
 
 class Examples(Protocol):
@@ -154,7 +154,7 @@ class SoftExamples:
         """
         if self.config.label_weight == "none":  # All pairs of words have labels to fit: too many to keep.
             return self
-        enough = bisect_right(list(accumulate(self.lengths)), MOST_WORDS)
+        enough = _first(self.lengths, MOST_WORDS)
         kept: dict[int, Packed] = {}
         with progress("projecting", sum(self.lengths[:enough]), "words") as advance:
 
@@ -205,7 +205,7 @@ class SoftExamples:
         """What a function makes of a network's scores of the first examples and of the distributions projected onto
         them, but for labels, batch by batch.
         """
-        parts = list(batches(self.lengths[:_MOST_PAIRS], UNTRAINED_WORDS, seed=0))
+        parts = list(batches(self.lengths[: _first(self.lengths, _MEASURED)], UNTRAINED_WORDS, seed=0))
         found: dict[int, _Found] = {}
 
         @torch.no_grad()
@@ -248,6 +248,11 @@ class TaughtExamples:
         """Cross entropy against the teacher's distributions; labels count as much as their arcs."""
         chosen = [self.sentences[index] for index in indices]
         return packed_loss(network(self.batcher([sentence.words for sentence in chosen]), dropout), chosen)
+
+
+def _first(lengths: Sequence[int], words: int) -> int:
+    """How many of the first sentences have this many words together, or fewer; at least one."""
+    return max(1, bisect_right(list(accumulate(lengths)), words))
 
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float32]]

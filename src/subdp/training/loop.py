@@ -28,12 +28,14 @@ from subdp.support.errors import SubdpError
 from subdp.support.files import open_output
 from subdp.support.progress import progress
 from subdp.support.settings import TrainConfig
+from subdp.training.adam import Adam
 from subdp.training.examples import Examples
 from subdp.training.ranks import current_ranks
 from subdp.training.step import Learner
 
 CHECKPOINT = "checkpoint.safetensors"
 METRICS = "metrics.jsonl"
+_MOMENTS = ("mean", "square")  # What Adam's moments are called in a checkpoint.
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +154,14 @@ def _write(folder: Path, metrics: dict[str, float], tensors: dict[str, Tensor], 
 
 
 def _snapshot(
-    trained: nn.Module, optimizer: torch.optim.Adam, average: dict[str, Tensor], best: dict[str, Tensor]
+    trained: nn.Module, optimizer: Adam, average: dict[str, Tensor], best: dict[str, Tensor]
 ) -> dict[str, Tensor]:
     """Copies in main memory of what resuming needs: weights, Adam's moments, average and best weights."""
     tensors = {f"weights.{name}": tensor for name, tensor in trained.state_dict().items()}
     tensors |= {f"average.{name}": tensor for name, tensor in average.items()}
     tensors |= {f"best.{name}": tensor for name, tensor in best.items()}
-    for name, parameter in trained.named_parameters():
-        for key, value in optimizer.state.get(parameter, {}).items():
-            tensors[f"adam.{key}.{name}"] = value
+    for name, moments in optimizer.moments.items():
+        tensors |= {f"adam.{key}.{name}": moment for key, moment in zip(_MOMENTS, moments, strict=True)}
     plain = torch.contiguous_format
     return {name: tensor.to("cpu", copy=True, memory_format=plain) for name, tensor in tensors.items()}
 
@@ -169,7 +170,7 @@ def _restore(
     path: Path,
     data: str,
     trained: nn.Module,
-    optimizer: torch.optim.Adam,
+    optimizer: Adam,
     average: dict[str, Tensor],
     best: dict[str, Tensor],
 ) -> History:
@@ -184,11 +185,10 @@ def _restore(
         for name in trained.state_dict():
             average[name].copy_(tensors[f"average.{name}"])
             best[name].copy_(tensors[f"best.{name}"])
-        for name, parameter in trained.named_parameters():
-            if parameter.requires_grad:
-                optimizer.state[parameter] = {
-                    key: tensors[f"adam.{key}.{name}"].to(parameter.device) for key in ("step", "exp_avg", "exp_avg_sq")
-                }
+        for name, moments in optimizer.moments.items():
+            for key, moment in zip(_MOMENTS, moments, strict=True):
+                moment.copy_(tensors[f"adam.{key}.{name}"])
+        optimizer.steps = history.step
     except (safetensors.SafetensorError, KeyError, RuntimeError) as error:
         damaged = isinstance(error, safetensors.SafetensorError)
         hint = f"it {'is damaged' if damaged else 'belongs to another training'}; remove it to start over"

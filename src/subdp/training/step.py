@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +12,7 @@ from subdp.encoder.batch import Batcher
 from subdp.encoder.threads import cores, side_by_side
 from subdp.network.biaffine import Biaffine
 from subdp.support.settings import TrainConfig
+from subdp.training.adam import Adam
 from subdp.training.examples import Examples
 from subdp.training.ranks import Ranks
 
@@ -32,16 +32,11 @@ class _Batch:
 class Learner:
     """Everything that a step changes, on every rank: all start with the same weights and so end with the same."""
 
-    def __init__(self, network: Biaffine, examples: Examples, config: TrainConfig, adam: dict[str, Any] | None = None):
+    def __init__(self, network: Biaffine, examples: Examples, config: TrainConfig):
         self.network, self.examples, self.config = network, examples, config
         self.trained = trained_parts(network, examples.batcher)
         self.parameters = [parameter for parameter in self.trained.parameters() if parameter.requires_grad]
         self.optimizer = _optimizer(self.trained, config)
-        if adam is not None:
-            self.optimizer.load_state_dict(adam)
-
-    def __reduce__(self) -> Any:
-        return Learner, (self.network, self.examples, self.config, self.optimizer.state_dict())
 
     def step(self, ranks: Ranks, indices: Sequence[int], decay: float) -> float:
         """On rank 0: take a step on a batch, together with the others; returns its loss, summed over words.
@@ -60,9 +55,7 @@ class Learner:
     def _step(self, ranks: Ranks, batch: _Batch) -> float:
         loss = self._gradients(ranks, batch)
         _clip(self.trained, self.config.clip)
-        for group in self.optimizer.param_groups:
-            group["lr"] = group["initial_lr"] * batch.decay
-        self.optimizer.step()
+        self.optimizer.step(batch.decay)
         return loss
 
     def _gradients(self, ranks: Ranks, batch: _Batch) -> float:
@@ -99,14 +92,14 @@ def trained_parts(network: Biaffine, batcher: Batcher) -> nn.ModuleDict:
     return nn.ModuleDict({"network": network} | ({"batcher": batcher} if isinstance(batcher, nn.Module) else {}))
 
 
-def _optimizer(trained: nn.ModuleDict, config: TrainConfig) -> torch.optim.Adam:
+def _optimizer(trained: nn.ModuleDict, config: TrainConfig) -> Adam:
     """Adam, with a learning rate of its own for layers of the encoder."""
     rates = {"network": config.lr, "batcher": config.encoder_lr}
-    groups = [
-        {"params": [one for one in part.parameters() if one.requires_grad], "initial_lr": rates[name]}
-        for name, part in trained.items()
-    ]
-    return torch.optim.Adam(groups, betas=(0.9, 0.9), eps=1e-12, fused=True)
+    named = {name: parameter for name, parameter in trained.named_parameters() if parameter.requires_grad}
+    return Adam(
+        ({name: parameter for name, parameter in named.items() if name.startswith(f"{part}.")}, rates[part])
+        for part in trained
+    )
 
 
 def _clip(network: nn.Module, longest: float) -> None:
