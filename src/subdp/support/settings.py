@@ -145,7 +145,7 @@ PRESETS: dict[PresetName | Literal["distilled"], Preset] = {
     "small": Preset(
         network=NetworkConfig(layers=tuple(range(9)), features=300, lstm=200, lstm_layers=2, arc=300),
         train=TrainConfig(epochs=22, patience=5, decay_steps=800, batch_words=1000, average=0.997),
-        adapt=TrainConfig(epochs=4, patience=3, decay_steps=500, batch_words=1000, least_batches=30, average=0.97),
+        adapt=TrainConfig(epochs=3, patience=3, decay_steps=500, batch_words=1000, least_batches=30, average=0.97),
         tune=TrainConfig(
             epochs=20, patience=5, lr=1e-3, decay_steps=500, batch_words=1000, least_batches=10, average=0.9
         ),
