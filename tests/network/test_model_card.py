@@ -56,7 +56,7 @@ def test_what_is_not_known_is_left_out() -> None:
     started = 'It started from: English: "a" parser (licence: CC BY-SA 4.0, as the treebank).'
     assert started in card({"labels": ["root"]}, ENCODER, adapted)
     assert front_matter({**adapted, "language": "de"})["language"] == "de"
-    distilled = {"distilled_on": {"sentences": 2, "words": 9}, "distilled_from": ENGLISH, **TRAINING}
+    distilled = {"distilled_on": {"sentences": 2, "words": 9, "made_up": 4}, "distilled_from": ENGLISH, **TRAINING}
     assert front_matter(distilled)["language"] == "en", "a student is of its teacher's language"
     assert "model-index" not in front_matter(distilled)
     own = front_matter({**adapted, "licence": "ask me"})

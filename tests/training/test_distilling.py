@@ -16,7 +16,9 @@ from subdp.encoder.encoder import Encoder
 from subdp.parser import Parser
 from subdp.support.errors import SubdpError
 from subdp.support.settings import NetworkConfig, Settings, TrainConfig
-from subdp.training.distilling import predicted
+from subdp.training import distilling
+from subdp.training.distilling import made_up, predicted
+from subdp.training.packed import Packed
 from subdp.training.student import Student
 from tests.grammar import toy_pairs
 
@@ -163,3 +165,31 @@ def test_the_command_reads_text_conllu_and_bitext_and_scores_both(
     assert call("distill", tmp_path / "big", "--text", tmp_path / "bad.conllu", "-o", tmp_path / "other") == 1
     assert "bad.conllu:1:" in capsys.readouterr().err
     assert not (tmp_path / "other.training").exists()
+
+
+@pytest.mark.parametrize("name", ["upos", "labels"])
+def test_words_are_replaced_by_others_of_the_same_tag_or_relation(name: str) -> None:
+    kinds = [0, 1, 2, 0, 1]
+    places = [[word, kind] if name == "upos" else [word, 0, kind] for word, kind in enumerate(kinds, 1)]
+    unlikely = [[*place[:-1], 3] for place in places]
+    masses = np.array([0.6, 0.4] * 5, np.float16)
+    both = np.array([one for pair in zip(places, unlikely, strict=True) for one in pair], np.int16)
+    words = [tuple(f"{kind}-{sentence}-{at}" for at, kind in enumerate(kinds)) for sentence in range(100)]
+    new = made_up([Packed(one, {name: both}, {name: masses}) for one in words], seed=1)
+    assert all([int(word[0]) for word in sentence] == kinds for sentence in new)
+    assert {word for sentence in new for word in sentence} <= {word for sentence in words for word in sentence}
+    assert set(new).isdisjoint(words)
+    assert 150 < len(new) <= 200, "two of each, but for the few that change nothing"
+
+
+def test_of_much_text_less_is_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    places, masses = np.array([[word, 0] for word in range(1, 11)], np.int16), np.ones(10, np.float16)
+    words = [tuple(f"dog{sentence}{letter}" for letter in "abcdefghij") for sentence in range(100)]
+    monkeypatch.setattr(distilling, "_MADE_UP", 209)
+    new = made_up([Packed(one, {"upos": places}, {"upos": masses}) for one in words], seed=1)
+    assert 15 < len(new) <= 20, "209 words are 20 sentences, of which a few do not change"
+
+
+def test_made_up_sentences_depend_on_the_seed_alone(teacher: Parser) -> None:
+    taught = predicted(Student(teacher.network, teacher.vectors.fresh, teacher.inventory, ""), TEXT)
+    assert made_up(taught, seed=1) == made_up(taught, seed=1) != made_up(taught, seed=2)

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from subdp.corpus.treebank import Sentence
 from subdp.encoder.batch import Words
-from subdp.network.prediction import over_batches
+from subdp.network.prediction import UPOS, over_batches
 from subdp.network.scorers import PairScores, Scored
+from subdp.projection.substructures import LABELS
 from subdp.support.errors import SubdpError
 from subdp.support.progress import progress
 from subdp.support.settings import LossConfig, TrainConfig
@@ -30,6 +32,9 @@ from subdp.training.student import Student
 
 _MOST_WORDS = 150  # The labels of a longer sentence would take too much memory.
 _LOSSES = LossConfig(label_weight="arc")
+_TIMES = 2  # Sentences that are made up from one, as long as they have no more than this many words together.
+_MADE_UP = 300_000
+_REPLACED = 0.3  # The share of their words that are replaced.
 _MOST_HELD_OUT = 1000  # Sentences: enough to choose an epoch by, whatever the size of the text.
 
 
@@ -63,10 +68,12 @@ def distil(
     order = np.random.default_rng(seed).permutation(len(sentences)).tolist()
     apart = min(round(HELD_OUT * len(sentences)), _MOST_HELD_OUT)
     taught = predicted(teacher, sentences)
-    examples = TaughtExamples(student.batcher, [taught[index] for index in order[apart:]], fingerprint)
+    own = [taught[index] for index in order[apart:]]
+    more = predicted(teacher, made_up(own, seed))
+    examples = TaughtExamples(student.batcher, [*own, *more], fingerprint)
     test = replace(examples, sentences=[taught[index] for index in order[:apart]])
-    made = {"distilled_on": {"sentences": len(sentences), "words": sum(map(len, sentences))}}
-    return made | student.fit(
+    facts = {"sentences": len(sentences), "words": sum(map(len, sentences)), "made_up": len(more)}
+    return {"distilled_on": facts} | student.fit(
         examples,
         config,
         seed=seed,
@@ -74,6 +81,38 @@ def distil(
         folder=folder,
         title="training the student",
     )
+
+
+def made_up(taught: Sequence[Packed], seed: int) -> list[Words]:
+    """New sentences from those that were taught: some words of each are replaced by others with the same tag, each form
+    with the same probability.
+
+    Text is often short, and a student that reads words out of context must see each of them in many places. What such
+    a sentence means does not matter: the teacher is asked about it as about any other. Without tags, words with the
+    same relation replace each other.
+    """
+    random, lengths = np.random.default_rng(seed), [len(one.words) for one in taught]
+    forms = np.array([word for one in taught for word in one.words], object)
+    tags = np.concatenate([_tags(one) for one in taught])
+    ends = np.cumsum(lengths * _TIMES)
+    count = int(np.searchsorted(ends, _MADE_UP, side="right"))
+    changed, kinds = (np.tile(values, _TIMES)[: ends[count - 1]] for values in (forms, tags))
+    for tag in np.unique(tags):
+        places = np.flatnonzero(kinds == tag)
+        some = places[random.random(len(places)) < _REPLACED]
+        changed[some] = random.choice(np.unique(forms[tags == tag]), len(some))
+    known = {one.words for one in taught}
+    new = dict.fromkeys(tuple(part) for part in np.split(changed, ends[: count - 1]))
+    return [words for words in new if words not in known]
+
+
+def _tags(sentence: Packed) -> npt.NDArray[np.int64]:
+    """The likeliest tag of each word, or without tags its likeliest relation, as numbers."""
+    name = UPOS if UPOS in sentence.places else LABELS.name
+    places, found = sentence.places[name], np.full(len(sentence.words), -1)
+    order = sentence.masses[name].argsort()  # The last one that is set is the likeliest.
+    found[places[order, 0] - 1] = places[order, -1]
+    return found
 
 
 def predicted(teacher: Student, sentences: Sequence[Words]) -> list[Packed]:
