@@ -68,7 +68,7 @@ def _start(ranks: int, threads: int) -> dict[str, float]:
 
 def _rank(options: argparse.Namespace) -> None:
     from subdp import Encoder, Parser, Settings, read_conllu
-    from subdp.training.ranks import on_ranks
+    from subdp.training.ranks import leave, on_ranks
 
     def work() -> None:
         trees = list(islice(read_conllu(options.treebank), options.sentences))
@@ -88,6 +88,7 @@ def _rank(options: argparse.Namespace) -> None:
 
     if int(os.environ["WORLD_SIZE"]) > 1:
         on_ranks(work)
+        leave(0)
     else:
         work()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,10 @@ from subdp.parser import Parser
 from subdp.projection.silver import Silver
 from subdp.support.errors import SubdpError
 from subdp.support.settings import LossConfig, NetworkConfig, Settings, TrainConfig
+from subdp.training.examples import TreeExamples
 from subdp.training.loop import CHECKPOINT
+from subdp.training.ranks import Ranks
+from subdp.training.step import Learner
 from tests.grammar import toy_pairs, toy_silver
 
 pytestmark = pytest.mark.trains
@@ -123,3 +127,18 @@ def test_another_process_gets_what_was_trained_of_it(tiny: Encoder) -> None:
         twin = pickle.loads(pickle.dumps(encoder.requires_grad_(trainable)))
         assert torch.equal(twin(SENTENCES).vectors, encoder(SENTENCES).vectors)
         assert {parameter.requires_grad for parameter in twin.parameters()} == {trainable}
+
+
+def test_another_rank_trains_on_from_where_this_one_stands(tiny: Encoder, source: Parser) -> None:
+    encoder = TrainableEncoder(tiny, range(tiny.layers + 1), [tiny.layers])
+    trees = [tree for tree, _, _ in toy_pairs(6)]
+    examples = TreeExamples(encoder, trees, source.inventory)
+    learner = Learner(copy.deepcopy(source.network), examples, TRAINED.adapt)
+    learner.step(Ranks(), [0, 1], decay=1.0)
+    twin = pickle.loads(pickle.dumps(learner))
+    for one in (learner, twin):
+        torch.manual_seed(1)
+        one.step(Ranks(), [2, 3], decay=1.0)
+    for (name, parameter), other in zip(learner.trained.named_parameters(), twin.trained.parameters(), strict=True):
+        torch.testing.assert_close(other, parameter, msg=name)
+    assert any(name.startswith("batcher.") for name in twin.optimizer.moments)

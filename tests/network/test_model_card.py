@@ -57,6 +57,8 @@ def test_what_is_not_known_is_left_out() -> None:
     assert started in card({"labels": ["root"]}, ENCODER, adapted)
     assert front_matter({**adapted, "language": "de"})["language"] == "de"
     distilled = {"distilled_on": {"sentences": 2, "words": 9, "made_up": 4}, "distilled_from": ENGLISH, **TRAINING}
+    learnt = "predicts on 2 sentences of raw text (9 words) and 4 sentences made up from them, "
+    assert learnt in card({"labels": ["root"]}, ENCODER, distilled)
     assert front_matter(distilled)["language"] == "en", "a student is of its teacher's language"
     assert "model-index" not in front_matter(distilled)
     own = front_matter({**adapted, "licence": "ask me"})

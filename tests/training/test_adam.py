@@ -28,12 +28,11 @@ def test_steps_are_those_of_torch() -> None:
     assert adam.steps == 20
     for parameter, other in zip((*ours.values(), *one.values()), theirs, strict=True):
         torch.testing.assert_close(parameter, other, atol=1e-6, rtol=1e-5)
-        assert not torch.equal(parameter, torch.zeros_like(parameter))
 
 
-def test_training_does_not_import_the_compiler() -> None:
+def test_torchs_compiler_is_not_imported() -> None:
     code = (
-        "import sys, torch; from torch import nn; from subdp.training.adam import Adam\n"
+        "import sys, torch; from torch import nn; from subdp.training.adam import Adam; import subdp.training.loop\n"
         "weight = nn.Parameter(torch.ones(2)); adam = Adam([({'weight': weight}, 0.1)])\n"
         "weight.grad = torch.ones(2); adam.step(1.0)\n"
         "assert 'torch._dynamo' not in sys.modules"

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -18,7 +19,7 @@ from subdp.encoder.encoder import Encoder
 from subdp.parser import Parser
 from subdp.projection.silver import Silver
 from subdp.support.errors import SubdpError
-from subdp.support.settings import NetworkConfig, Settings, TrainConfig
+from subdp.support.settings import LossConfig, NetworkConfig, Settings, TrainConfig
 from subdp.training import adapting
 from subdp.training.examples import SoftExamples
 from subdp.training.losses import Projected
@@ -272,3 +273,14 @@ def test_the_command_line_takes_trees_with_and_without_silver(
     assert not list(tmp_path.glob("*.training")), "no checkpoint is left, of either training"
     assert call("adapt", "-o", tmp_path / "nothing") == 1
     assert "give --silver DIR, --trees FILE, or both" in capsys.readouterr().err
+
+
+def test_agreement_is_measured_on_some_words_of_much_bitext(
+    source: Parser, silver: Silver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examples = SoftExamples(source.vectors.fresh, silver, np.arange(len(silver)), LossConfig())
+    whole = len(examples.agreeing(source.network))
+    monkeypatch.setattr("subdp.training.examples._MEASURED", sum(examples.lengths) // 2)
+    assert 0 < len(examples.agreeing(source.network)) < 0.75 * whole
+    monkeypatch.setattr("subdp.training.examples._MEASURED", 1)
+    assert len(examples.agreeing(source.network)) <= examples.lengths[0], "the first one, however long"

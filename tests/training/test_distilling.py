@@ -178,8 +178,7 @@ def test_words_are_replaced_by_others_of_the_same_tag_or_relation(name: str) -> 
     new = made_up([Packed(one, {name: both}, {name: masses}) for one in words], seed=1)
     assert all([int(word[0]) for word in sentence] == kinds for sentence in new)
     assert {word for sentence in new for word in sentence} <= {word for sentence in words for word in sentence}
-    assert set(new).isdisjoint(words)
-    assert 150 < len(new) <= 200, "two of each, but for the few that change nothing"
+    assert len(set(new) - set(words)) > 100, "two of each, but for those that stay as they are"
 
 
 def test_of_much_text_less_is_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +186,7 @@ def test_of_much_text_less_is_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     words = [tuple(f"dog{sentence}{letter}" for letter in "abcdefghij") for sentence in range(100)]
     monkeypatch.setattr(distilling, "_MADE_UP", 209)
     new = made_up([Packed(one, {"upos": places}, {"upos": masses}) for one in words], seed=1)
-    assert 15 < len(new) <= 20, "209 words are 20 sentences, of which a few do not change"
+    assert len(new) == 20, "209 words are 20 sentences"
 
 
 def test_made_up_sentences_depend_on_the_seed_alone(teacher: Parser) -> None:

@@ -110,7 +110,8 @@ def _history(about: Mapping[str, Any]) -> list[str]:
         )
     if distilled := about.get("distilled_on"):
         size = f"{counted(distilled['sentences'], 'sentence')} of raw text ({counted(distilled['words'], 'word')})"
-        size += f" and {counted(distilled['made_up'], 'sentence')} made up from them"
+        if made_up := distilled.get("made_up"):
+            size += f" and {counted(made_up, 'sentence')} made up from them"
         steps.append(f"- Trained to predict what a larger parser predicts on {size}, {_epochs(about)}.")
     if adapted := about.get("adapted_on"):
         steps.append(f"- Adapted to {_material(adapted)}, {_epochs(about)}.")

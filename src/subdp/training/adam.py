@@ -1,33 +1,42 @@
 """Adam (Kingma and Ba 2015), by the operator that torch's own optimizer calls.
 
-Making an optimizer of torch's imports its compiler, which takes a second: as long as some epochs with few pairs.
+Creating one of torch's optimizers imports its compiler, which takes a second: as long as a few epochs on little silver.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-_BETA, _EPSILON = 0.9, 1e-12  # β₁ = β₂ and ε of the paper's appendix.
+Moments: TypeAlias = Mapping[str, tuple[Tensor, Tensor]]
+"""The running means of gradients and of their squares, by the names of parameters and in their shapes."""
+_BETA, _EPSILON = 0.9, 1e-12  # β₁ = β₂ and ε in the appendix of the SubDP paper.
 
 
 class Adam:
     """Adam over named parameters, in groups with a learning rate each.
 
-    `moments` has the running means of the gradients and of their squares, by name and in the shapes of the parameters;
     `steps` is the number of steps taken.
     """
 
     def __init__(self, groups: Iterable[tuple[dict[str, nn.Parameter], float]]):
         self._groups = [(parameters, rate) for parameters, rate in groups if parameters]
         self.steps = 0
-        self.moments: dict[str, tuple[Tensor, Tensor]] = {
+        self.moments: Moments = {
             name: (torch.zeros_like(parameter), torch.zeros_like(parameter))
             for parameters, _ in self._groups
             for name, parameter in parameters.items()
         }
+
+    def resume(self, steps: int, moments: Moments) -> None:
+        """Go on from where another one stands that has the same parameters."""
+        self.steps = steps
+        for name, own in self.moments.items():
+            for moment, other in zip(own, moments[name], strict=True):
+                moment.copy_(other)
 
     @torch.no_grad()
     def step(self, decay: float) -> None:

@@ -32,8 +32,8 @@ from subdp.training.student import Student
 
 _MOST_WORDS = 150  # The labels of a longer sentence would take too much memory.
 _LOSSES = LossConfig(label_weight="arc")
-_TIMES = 2  # Sentences that are made up from one, as long as they have no more than this many words together.
-_MADE_UP = 300_000
+_TIMES = 2  # Sentences made up from each one.
+_MADE_UP = 300_000  # Words of all that are made up, at most.
 _REPLACED = 0.3  # The share of their words that are replaced.
 _MOST_HELD_OUT = 1000  # Sentences: enough to choose an epoch by, whatever the size of the text.
 
@@ -69,7 +69,8 @@ def distil(
     apart = min(round(HELD_OUT * len(sentences)), _MOST_HELD_OUT)
     taught = predicted(teacher, sentences)
     own = [taught[index] for index in order[apart:]]
-    more = predicted(teacher, made_up(own, seed))
+    known = set(sentences)
+    more = predicted(teacher, [words for words in made_up(own, seed) if words not in known], "parsing more text")
     examples = TaughtExamples(student.batcher, [*own, *more], fingerprint)
     test = replace(examples, sentences=[taught[index] for index in order[:apart]])
     facts = {"sentences": len(sentences), "words": sum(map(len, sentences)), "made_up": len(more)}
@@ -89,33 +90,31 @@ def made_up(taught: Sequence[Packed], seed: int) -> list[Words]:
 
     Text is often short, and a student that reads words out of context must see each of them in many places. What such
     a sentence means does not matter: the teacher is asked about it as about any other. Without tags, words with the
-    same relation replace each other.
+    same relation replace each other. A few sentences stay as they are.
     """
-    random, lengths = np.random.default_rng(seed), [len(one.words) for one in taught]
     forms = np.array([word for one in taught for word in one.words], object)
     tags = np.concatenate([_tags(one) for one in taught])
-    ends = np.cumsum(lengths * _TIMES)
+    ends = np.cumsum([len(one.words) for one in taught] * _TIMES)
     count = int(np.searchsorted(ends, _MADE_UP, side="right"))
     changed, kinds = (np.tile(values, _TIMES)[: ends[count - 1]] for values in (forms, tags))
+    chosen, drawn = np.random.default_rng(seed).random((2, len(kinds)))  # At once: a tag moves no other word's draw.
     for tag in np.unique(tags):
-        places = np.flatnonzero(kinds == tag)
-        some = places[random.random(len(places)) < _REPLACED]
-        changed[some] = random.choice(np.unique(forms[tags == tag]), len(some))
-    known = {one.words for one in taught}
-    new = dict.fromkeys(tuple(part) for part in np.split(changed, ends[: count - 1]))
-    return [words for words in new if words not in known]
+        pool = np.unique(forms[tags == tag])
+        places = np.flatnonzero((kinds == tag) & (chosen < _REPLACED))
+        changed[places] = pool[(drawn[places] * len(pool)).astype(int)]
+    return list(dict.fromkeys(tuple(part) for part in np.split(changed, ends[: count - 1])))
 
 
 def _tags(sentence: Packed) -> npt.NDArray[np.int64]:
     """The likeliest tag of each word, or without tags its likeliest relation, as numbers."""
     name = UPOS if UPOS in sentence.places else LABELS.name
     places, found = sentence.places[name], np.full(len(sentence.words), -1)
-    order = sentence.masses[name].argsort()  # The last one that is set is the likeliest.
+    order = sentence.masses[name].argsort(kind="stable")  # The last one that is set is the likeliest.
     found[places[order, 0] - 1] = places[order, -1]
     return found
 
 
-def predicted(teacher: Student, sentences: Sequence[Words]) -> list[Packed]:
+def predicted(teacher: Student, sentences: Sequence[Words], title: str = "parsing the text") -> list[Packed]:
     """The teacher's distributions over every sentence, packed: 200 bytes a word."""
 
     def of_batch(scored: Scored, chosen: Sequence[Words]) -> list[Packed]:
@@ -127,7 +126,7 @@ def predicted(teacher: Student, sentences: Sequence[Words]) -> list[Packed]:
         return pack(loss_weights(whole, scored.mask, _LOSSES), chosen)
 
     found = []
-    with progress("parsing the text", sum(map(len, sentences)), "words") as advance:
+    with progress(title, sum(map(len, sentences)), "words") as advance:
         for packed in over_batches(teacher.network, sentences, lambda words: words, teacher.batcher, of_batch):
             found.append(packed)
             advance(len(packed.words))

@@ -35,7 +35,7 @@ from subdp.training.step import Learner
 
 CHECKPOINT = "checkpoint.safetensors"
 METRICS = "metrics.jsonl"
-_MOMENTS = ("mean", "square")  # What Adam's moments are called in a checkpoint.
+_MOMENTS = ("exp_avg", "exp_avg_sq")  # What Adam's moments are called in a checkpoint.
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +185,8 @@ def _restore(
         for name in trained.state_dict():
             average[name].copy_(tensors[f"average.{name}"])
             best[name].copy_(tensors[f"best.{name}"])
-        for name, moments in optimizer.moments.items():
-            for key, moment in zip(_MOMENTS, moments, strict=True):
-                moment.copy_(tensors[f"adam.{key}.{name}"])
-        optimizer.steps = history.step
+        mean, square = ({name: tensors[f"adam.{key}.{name}"] for name in optimizer.moments} for key in _MOMENTS)
+        optimizer.resume(history.step, {name: (mean[name], square[name]) for name in optimizer.moments})
     except (safetensors.SafetensorError, KeyError, RuntimeError) as error:
         damaged = isinstance(error, safetensors.SafetensorError)
         hint = f"it {'is damaged' if damaged else 'belongs to another training'}; remove it to start over"

@@ -5,6 +5,7 @@ compute their share of every batch (`step.py`). So rank 0 alone reads, encodes, 
 outside the training loop knows of ranks.
 
     on_ranks(main)      # in every process: rank 0 calls main, the others assist until it returns
+    leave(0)            # where the process is to end then
 
 All ranks read features and silver from the same folders. Tensors on GPUs are added by NCCL, all else goes by gloo.
 """

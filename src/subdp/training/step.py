@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +13,7 @@ from subdp.encoder.batch import Batcher
 from subdp.encoder.threads import cores, side_by_side
 from subdp.network.biaffine import Biaffine
 from subdp.support.settings import TrainConfig
-from subdp.training.adam import Adam
+from subdp.training.adam import Adam, Moments
 from subdp.training.examples import Examples
 from subdp.training.ranks import Ranks
 
@@ -32,11 +33,19 @@ class _Batch:
 class Learner:
     """Everything that a step changes, on every rank: all start with the same weights and so end with the same."""
 
-    def __init__(self, network: Biaffine, examples: Examples, config: TrainConfig):
+    def __init__(
+        self, network: Biaffine, examples: Examples, config: TrainConfig, adam: tuple[int, Moments] | None = None
+    ):
         self.network, self.examples, self.config = network, examples, config
         self.trained = trained_parts(network, examples.batcher)
         self.parameters = [parameter for parameter in self.trained.parameters() if parameter.requires_grad]
         self.optimizer = _optimizer(self.trained, config)
+        if adam is not None:
+            self.optimizer.resume(*adam)
+
+    def __reduce__(self) -> Any:
+        """A batcher that is trained is made anew from a pickle: the parameters are then those of the new one."""
+        return Learner, (self.network, self.examples, self.config, (self.optimizer.steps, self.optimizer.moments))
 
     def step(self, ranks: Ranks, indices: Sequence[int], decay: float) -> float:
         """On rank 0: take a step on a batch, together with the others; returns its loss, summed over words.
