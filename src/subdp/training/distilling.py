@@ -1,4 +1,4 @@
-"""Distilling: a smaller network learns to predict on raw text what a larger one predicts.
+"""Distilling: a smaller network learns to predict what a larger one predicts on raw text, and on text made up from it.
 
 This is SubDP with the identity as alignment: the student is fitted to the teacher's distributions by the same losses.
 Gives back what a model card says of it.
