@@ -32,7 +32,7 @@ class Adam:
         }
 
     def resume(self, steps: int, moments: Moments) -> None:
-        """Go on from where another one stands that has the same parameters."""
+        """Continue from where another one with the same parameters stands."""
         self.steps = steps
         for name, own in self.moments.items():
             for moment, other in zip(own, moments[name], strict=True):
