@@ -184,9 +184,11 @@ def test_words_are_replaced_by_others_of_the_same_tag_or_relation(name: str) -> 
 def test_of_much_text_less_is_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     places, masses = np.array([[word, 0] for word in range(1, 11)], np.int16), np.ones(10, np.float16)
     words = [tuple(f"dog{sentence}{letter}" for letter in "abcdefghij") for sentence in range(100)]
-    monkeypatch.setattr(distilling, "_MADE_UP", 209)
-    new = made_up([Packed(one, {"upos": places}, {"upos": masses}) for one in words], seed=1)
-    assert len(new) == 20, "209 words are 20 sentences"
+    taught = [Packed(one, {"upos": places}, {"upos": masses}) for one in words]
+    monkeypatch.setattr(distilling, "_ENOUGH", 1209)
+    assert len(made_up(taught, seed=1)) == 20, "209 words more are 20 sentences"
+    monkeypatch.setattr(distilling, "_ENOUGH", 1009)
+    assert made_up(taught, seed=1) == []
 
 
 def test_made_up_sentences_depend_on_the_seed_alone(teacher: Parser) -> None:

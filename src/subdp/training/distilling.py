@@ -33,7 +33,7 @@ from subdp.training.student import Student
 _MOST_WORDS = 150  # The labels of a longer sentence would take too much memory.
 _LOSSES = LossConfig(label_weight="arc")
 _TIMES = 2  # Sentences made up from each one.
-_MADE_UP = 300_000  # Words of all that are made up, at most.
+_ENOUGH = 450_000  # Words of the text and of what is made up together, at most: of much text nothing is made up.
 _REPLACED = 0.3  # The share of their words that are replaced.
 _MOST_HELD_OUT = 1000  # Sentences: enough to choose an epoch by, whatever the size of the text.
 
@@ -95,7 +95,9 @@ def made_up(taught: Sequence[Packed], seed: int) -> list[Words]:
     forms = np.array([word for one in taught for word in one.words], object)
     tags = np.concatenate([_tags(one) for one in taught])
     ends = np.cumsum([len(one.words) for one in taught] * _TIMES)
-    count = int(np.searchsorted(ends, _MADE_UP, side="right"))
+    count = int(np.searchsorted(ends, _ENOUGH - len(forms), side="right"))
+    if count == 0:
+        return []
     changed, kinds = (np.tile(values, _TIMES)[: ends[count - 1]] for values in (forms, tags))
     chosen, drawn = np.random.default_rng(seed).random((2, len(kinds)))  # At once: a tag moves no other word's draw.
     for tag in np.unique(tags):
